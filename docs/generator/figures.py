@@ -9,6 +9,7 @@ from pathlib import Path
 from ces_experiments.amounts import report as amounts_report
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import provenance
+from ces_experiments.dashboard import report as dashboard_report
 from ces_experiments.learned import (
     curves_report,
     generalise_report,
@@ -48,6 +49,7 @@ REPORTS: dict[str, Report] = {
     "elastic": elastic_report.REPORT,
     "elastic-edge": edge_report.REPORT,
     "elastic-speeds": speeds.REPORT,
+    "dashboard": dashboard_report.REPORT,
 }
 PAGES = {"elastic-edge": "elastic", "elastic-speeds": "elastic"}
 """Where a benchmark has no page of its own name."""

@@ -75,6 +75,14 @@ def test_a_job_is_followed_from_the_list_to_its_flows_and_cancelled(
             seen.text(task.name)
             seen.text(str(task.node))
         seen.text(re.compile(r"10 Mbit/s"))  # given to each flow
+        flow = seen.page.locator(".job-flows").get_by_role("button").first
+        flow.focus()
+        seen.page.keyboard.press("Enter")
+        expect(flow).to_have_attribute("aria-pressed", "true")
+        hops = seen.page.locator(".job-hops tbody tr")
+        expect(hops).to_have_count(2)  # over the switch
+        expect(hops.first).to_contain_text("10 Mbit/s")
+        assert "flow=" in seen.page.url
         seen.page.get_by_role("button", name="Cancel…").click()
         seen.page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
         seen.text(re.compile("^cancelled$"))
@@ -264,6 +272,7 @@ def test_a_job_is_submitted_after_a_dry_run_and_runs_where_that_said(cluster: Fa
         seen.text(re.compile("lots"))
         text.fill("name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: 500m, memory: 64Mi}\n")
         seen.page.locator("main").get_by_role("link", name=re.compile(r"^n\d$")).first.wait_for()
+        seen.page.get_by_role("img", name=re.compile("1 task on 1 node")).wait_for()
         seen.page.get_by_role("button", name="Submit", exact=True).click()
         seen.heading("typed")
         job = seen.page.url.rpartition("/")[2]

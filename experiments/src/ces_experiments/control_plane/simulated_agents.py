@@ -7,8 +7,9 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 
 import httpx
 
@@ -69,7 +70,8 @@ class NodeShape:
 @dataclass
 class SimulatedNode:
     """One agent. Its workers run for ``run_s`` and succeed. ``interval_s``: between two heartbeats, and two reports of
-    what has not changed. ``peers``: where its links lead; those in ``down`` it reports as down."""
+    what has not changed. ``peers``: where its links lead; those in ``down`` it reports as down. ``beats_with``: its
+    heartbeats one after the other, without end; always the same one if left out."""
 
     name: str
     run_s: Callable[[DesiredWorker], float]
@@ -78,12 +80,15 @@ class SimulatedNode:
     peers: Sequence[str] = ()
     down: set[str] = field(default_factory=set)
     host_address: str = "127.0.0.1"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    beats_with: Iterator[Heartbeat] | None = None
     beats: list[Beat] = field(default_factory=list)
     unanswered: int = 0
     lease: SimulatedLease = field(default_factory=SimulatedLease)
 
     def __post_init__(self) -> None:
-        self._heartbeat = Heartbeat(node=self.name, boot=self.name).encode()
+        same = Heartbeat(node=self.name, boot=self.name).encode()
+        self._heartbeats = repeat(same) if self.beats_with is None else (each.encode() for each in self.beats_with)
         self._network: DesiredNetwork | None = None
         self._compute: DesiredCompute | None = None
         self._started: dict[str, float] = {}  # worker key -> when it started
@@ -100,7 +105,7 @@ class SimulatedNode:
         key = new_user_key()
         request = JoinRequest(
             token=secret_of(token), name=self.name, public_key=key.public, cpu=self.shape.cpu, memory=self.shape.memory,
-            arch="simulated", network="tc", host_address=self.host_address,
+            arch="simulated", network="tc", host_address=self.host_address, labels=dict(self.labels),
         )  # fmt: skip
         body = request.model_dump_json().encode()
         headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
@@ -221,7 +226,7 @@ class SimulatedNode:
             else:
                 self._unanswered(number)
 
-        number = self._connected.ask(subjects.heartbeat(self.name), self._heartbeat, patience_s, answered)
+        number = self._connected.ask(subjects.heartbeat(self.name), next(self._heartbeats), patience_s, answered)
         self._asked[number] = sent
 
     def _answered(self, number: str, answer: bytes) -> None:

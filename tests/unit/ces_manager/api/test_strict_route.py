@@ -33,6 +33,7 @@ JOB = b'{"name": "ring", "tasks": [{"name": "w", "command": ["true"]}]}'
 async def http(world: World) -> AsyncIterator[httpx.AsyncClient]:
     database = Database(world.uow, world.clock)
     parts = {
+        "trace_ratio": 0.0,
         "database": database,
         "identities": Identities(database, TOKEN),
         "measurements": Measurements(),

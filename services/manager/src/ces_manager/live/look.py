@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -27,8 +29,17 @@ MOST_SHORTFALLS = 100  # of one tenant
 FRESH = timedelta(seconds=10)  # for so long what an agent measured counts as of now
 JOBS_AT_ONCE = 500  # whose rows are read together
 _NODE_COLUMNS = [column for name, column in NodeRow.__table__.columns.items() if name in NodeView.model_fields]
-_LINK_FIELDS = ("bandwidth", "kind", "medium", "state", "measured")
-_LINK_COLUMNS = [getattr(LinkRow, name) for name in ("src", "dst", "state_reason", "round_trip_us", *_LINK_FIELDS)]
+_LINK_COLUMNS = (
+    LinkRow.src,
+    LinkRow.dst,
+    LinkRow.bandwidth,
+    LinkRow.kind,
+    LinkRow.medium,
+    LinkRow.state,
+    LinkRow.measured,
+    LinkRow.state_reason,
+    LinkRow.round_trip_us,
+)
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 
@@ -88,22 +99,31 @@ class Looker:
         return found
 
     def _link_records(self, tx: ReadTx, now: datetime) -> dict[str, Record]:
+        """Of a large network these are most of the picture, so that what is known of a source is looked up once."""
         rows = tx.session.execute(_LINKS).all()
-        reserved = held_on_links(tx, {row.src for row in rows})
+        reserved = held_on_links(tx, {row[0] for row in rows})
         found: dict[str, Record] = {}
-        for row in rows:
-            usage = self._measurements.link(row.src, row.dst) if self._fresh_beat(row.src, now) else None
-            trip_s = usage.round_trip_s if usage else None
-            if trip_s is None and row.round_trip_us is not None:
-                trip_s = row.round_trip_us / 1e6
-            found[f"{row.src}>{row.dst}"] = {name: getattr(row, name) for name in _LINK_FIELDS} | {
-                "reason": row.state_reason,
-                "reserved": reserved.get((row.src, row.dst), 0),
-                "used": round(usage.sent) if usage else None,
-                "drops": usage.drops if usage else None,
-                "errors": usage.errors if usage else None,
-                "round_trip_s": trip_s,
-            }
+        for source, links in groupby(rows, key=itemgetter(0)):
+            beat = self._fresh_beat(source, now)
+            usages = {usage.peer: usage for usage in beat[1].links} if beat else {}
+            for src, dst, bandwidth, kind, medium, state, measured, reason, trip_us in links:
+                usage = usages.get(dst)
+                trip_s = usage.round_trip_s if usage else None
+                if trip_s is None and trip_us is not None:
+                    trip_s = trip_us / 1e6
+                found[f"{src}>{dst}"] = {
+                    "bandwidth": bandwidth,
+                    "kind": kind,
+                    "medium": medium,
+                    "state": state,
+                    "measured": measured,
+                    "reason": reason,
+                    "reserved": reserved.get((src, dst), 0),
+                    "used": round(usage.sent) if usage else None,
+                    "drops": usage.drops if usage else None,
+                    "errors": usage.errors if usage else None,
+                    "round_trip_s": trip_s,
+                }
         return found
 
     def _shortfall_records(self, tx: ReadTx, now: datetime) -> Mapping[str, Record]:

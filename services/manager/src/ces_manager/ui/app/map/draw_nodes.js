@@ -122,7 +122,7 @@ function groupSign(ctx, { vertex, x, y, r }, palette) {
   ctx.fillText(String(vertex.ill), bx, by + br * 0.08);
 }
 
-/** A switch is a square, and what has not joined a broken circle. @param {Context} ctx @param {Spot} spot @param {Palette} palette */
+/** A switch is a square, what has not joined a broken circle, and a task a filled one. @param {Context} ctx @param {Spot} spot @param {Palette} palette */
 function otherSign(ctx, { vertex, x, y, r }, palette) {
   ctx.fillStyle = palette.ground;
   ctx.strokeStyle = vertex.state === "ready" ? palette.edge : (palette.state[vertex.state] ?? palette.edge);
@@ -135,6 +135,12 @@ function otherSign(ctx, { vertex, x, y, r }, palette) {
     ctx.stroke();
     ctx.setLineDash([]);
     return;
+  }
+  if (vertex.kind === "task") {
+    ctx.fillStyle = palette.area;
+    ctx.strokeStyle = palette.accent;
+    disc(ctx, x, y, r);
+    return circle(ctx, x, y, r);
   }
   const half = r * 0.85;
   ctx.beginPath();

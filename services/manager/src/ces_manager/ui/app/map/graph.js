@@ -13,7 +13,7 @@ import { isFolded } from "./view.js";
  * @typedef {object} Vertex
  * @property {string} key a node's name, or `label=value` of a group
  * @property {string} name what is written below it
- * @property {"node" | "switch" | "absent" | "group"} kind absent: a link names it, and no such node has joined
+ * @property {"node" | "switch" | "absent" | "group" | "task"} kind absent: a link names it, and no such node has joined; task: of a job without a place
  * @property {string} state the worst of its states
  * @property {string[]} members names of its nodes; one unless it is a group
  * @property {number} ill how many of them are not ready
@@ -93,10 +93,10 @@ export function within(links, start, hops) {
  * @param {Cluster} cluster
  * @param {Map<string, Place>} places nodes without one are left out
  * @param {View} view
+ * @param {Iterable<string>} [seen] names that are drawn; as the view asks for where left out
  * @returns {Graph}
  */
-export function graphOf({ nodes, links, media }, places, view) {
-  const seen = view.around ? within(links, view.around, view.hops) : namesOf({ nodes, links, media });
+export function graphOf({ nodes, links, media }, places, view, seen = view.around ? within(links, view.around, view.hops) : namesOf({ nodes, links, media })) {
   /** @type {Graph} */
   const graph = { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), sites: new Map(), vertexOf: new Map() };
   for (const name of seen) {

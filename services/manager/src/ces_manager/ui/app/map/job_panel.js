@@ -3,21 +3,15 @@ import { useEffect } from "../../vendor/preact-hooks.js";
 import { route } from "../client.js";
 import { jobs } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
-import { FlowName } from "../parts/flows.js";
-import { DASH, html, Name, ProblemBox, rate, State, t, To } from "../show.js";
+import { carriedNow, FlowName } from "../parts/flows.js";
+import { html, Name, ProblemBox, rate, State, t, To } from "../show.js";
+import { flowKey } from "./light.js";
 import { flows } from "./model.js";
 import { selecting, view, viewHref } from "./view.js";
 
 const EVERY_S = 5;
-const LATE_MS = 10000; // an older report does not describe the present
 
 /** @typedef {any} Flow a FlowRates of the API */
-
-/** @param {Flow} flow @param {string} src @param {string} dst @param {string} at @returns {string} what that hop carries now */
-function carried(flow, src, dst, at) {
-  const last = flow.hops.find((/** @type {any} */ hop) => hop.src === src && hop.dst === dst)?.samples.at(-1);
-  return last && Date.parse(at) - Date.parse(last.at) <= LATE_MS ? rate(last.measured) : DASH;
-}
 
 /** The links of a path with what each carries. @param {{flow: Flow, at: string}} props */
 function Hops({ flow, at }) {
@@ -25,7 +19,7 @@ function Hops({ flow, at }) {
   return html`<ol class="map-hops">${flow.path.slice(1).map((/** @type {string} */ dst, /** @type {number} */ index) => {
     const src = flow.path[index];
     const short = flow.shortfall?.src === src && flow.shortfall?.dst === dst;
-    return html`<li><a href=${viewHref(selecting({ kind: "link", key: `${src}>${dst}` }))}><${Name}>${src}<//> › <${Name}>${dst}<//></a> <span class="map-ways">${carried(flow, src, dst, at)}${short && html` <${State} state="slow" word=${t("carries less")} />`}</span></li>`;
+    return html`<li><a href=${viewHref(selecting({ kind: "link", key: `${src}>${dst}` }))}><${Name}>${src}<//> › <${Name}>${dst}<//></a> <span class="map-ways">${carriedNow(flow, { src, dst }, at)}${short && html` <${State} state="slow" word=${t("carries less")} />`}</span></li>`;
   })}</ol>`;
 }
 
@@ -47,7 +41,7 @@ export function JobPanel() {
     <${ProblemBox} problem=${problem} />
     ${data && !data.flows.length && html`<p class="quiet">${t("The job has no flows.")}</p>`}
     ${data?.flows.map((/** @type {Flow} */ flow) => {
-      const key = `${flow.src}>${flow.dst}`;
+      const key = flowKey(flow);
       return html`<section class="map-flow" key=${key}>
         <h3><${FlowName} flow=${flow} /></h3>
         <p>${rate(flow.rate)} <a href=${viewHref({ flow: chosen === key ? null : key })} aria-current=${chosen === key ? "true" : undefined}>${chosen === key ? t("show all flows") : t("show only this one")}</a></p>

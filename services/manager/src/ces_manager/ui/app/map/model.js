@@ -5,14 +5,14 @@ import { address } from "../main.js";
 import { matches } from "../parts/filter.js";
 import { nodeStates } from "../parts/network.js";
 import { graphOf } from "./graph.js";
+import { flowKey, lightPath } from "./light.js";
 import { places } from "./places.js";
 import { structure, view } from "./view.js";
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Vertex} Vertex */
-/** @typedef {import("./graph.js").Edge} Edge */
 /** @typedef {import("./paint.js").Light} Light */
-/** @typedef {{path: string[], src: string, dst: string, rate: number | null, shortfall?: {src: string, dst: string} | null}} Flow of the API's FlowRates what is drawn */
+/** @typedef {import("./light.js").Flow} Flow */
 
 /** The whole of it, as the address asks for. */
 export const graph = computed(() => {
@@ -41,18 +41,6 @@ export const found = computed(() => {
   return typed.length ? [...graph.value.vertices.values()].filter((vertex) => matches(typed, vertex, textOf)) : null;
 });
 
-/** @param {Graph} of @param {Flow} flow @param {Map<Edge, boolean>} edges @param {Set<Vertex>} vertices */
-function lightPath(of, { path, shortfall }, edges, vertices) {
-  path.forEach((name, index) => {
-    const vertex = of.vertexOf.get(name);
-    if (vertex) vertices.add(vertex);
-    const before = index > 0 && of.vertexOf.get(path[index - 1]);
-    const edge = vertex && before && of.edges.get(`${before.key}>${vertex.key}`);
-    const short = shortfall?.src === path[index - 1] && shortfall?.dst === name;
-    if (edge) edges.set(edge, short || Boolean(edges.get(edge)));
-  });
-}
-
 /** What stands out: a job's nodes and paths, or what was looked for. @type {import("../../vendor/signals.js").ReadonlySignal<Light | null>} */
 export const light = computed(() => {
   const { job, flow } = view.value;
@@ -60,12 +48,12 @@ export const light = computed(() => {
   if (job) {
     /** @type {Light} */
     const lit = { vertices: new Set(), edges: new Map() };
-    const shown = flows.value.filter(({ src, dst }) => !flow || flow === `${src}>${dst}`);
+    const shown = flows.value.filter((each) => !flow || flow === flowKey(each));
     for (const name of flow ? [] : (jobs.value.get(job)?.nodes ?? [])) {
       const vertex = of.vertexOf.get(name);
       if (vertex) lit.vertices.add(vertex);
     }
-    for (const each of shown) lightPath(of, each, lit.edges, lit.vertices);
+    for (const each of shown) lightPath(of, each, lit);
     return lit;
   }
   return found.value && { vertices: new Set(found.value), edges: new Map() };

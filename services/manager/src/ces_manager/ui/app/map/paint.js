@@ -1,6 +1,7 @@
 /** Everything on the map that changes with the values only: painted onto a sheet, which is then moved about. */
 import { percent, plain, rate, t, tn } from "../show.js";
 import { drawAreas, drawMedia, endsOf, extent } from "./draw_areas.js";
+import { drawFlows } from "./draw_flows.js";
 import { drawLabels } from "./draw_labels.js";
 import { drawLinks, drawStrokes, strokeOf } from "./draw_links.js";
 import { drawNodes, spotsOf } from "./draw_nodes.js";
@@ -21,12 +22,14 @@ import { NODE, RINGS_FROM } from "./sizes.js";
  * @property {Light | null} light
  * @property {Selection | null} selection
  * @property {string} centre the node around which the map is drawn
+ * @property {import("./job_graph.js").Arrow[]} arrows flows of the job that is drawn
+ * @property {Map<string, import("./job_graph.js").Note>} notes by key of a vertex, below its name, which is written even where others are lit
  */
 
 const LONGEST = 32; // characters of a name
 const CROWDED = 150; // nodes of which, from afar, those alone are named by which others find their way
 /** @param {CanvasRenderingContext2D} ctx @param {Scene} scene @param {Sheet} sheet @param {import("./camera.js").Size} size of its middle, which is seen @param {Palette} palette @returns {import("./draw_labels.js").Written[]} the names on it */
-export function paint(ctx, { graph, light, selection, centre }, sheet, size, palette) {
+export function paint(ctx, { graph, light, selection, centre, arrows, notes }, sheet, size, palette) {
   const selected = (/** @type {string} */ kind) => (selection?.kind === kind ? selection.key : undefined);
   ctx.fillStyle = palette.ground;
   ctx.fillRect(0, 0, sheet.width, sheet.height);
@@ -36,9 +39,10 @@ export function paint(ctx, { graph, light, selection, centre }, sheet, size, pal
   const spots = spotsOf(graph.vertices.values(), sheet);
   drawNodes(ctx, spots, palette);
   if (light) drawLight(ctx, light, sheet, palette);
-  const shown = light ? spots.filter(({ vertex }) => light.vertices.has(vertex)) : spots;
+  drawFlows(ctx, arrows, sheet, palette);
+  const shown = light ? spots.filter(({ vertex }) => light.vertices.has(vertex) || notes.has(vertex.key)) : spots;
   const crowded = graph.vertices.size > CROWDED && NODE * sheet.s < RINGS_FROM;
-  const labels = [...nameLabels(shown, light, selection, centre, crowded, palette), ...(light ? [] : titles(graph, sheet, crowded, palette))];
+  const labels = [...nameLabels(shown, { light, selection, centre, notes }, crowded, palette), ...(light ? [] : titles(graph, sheet, crowded, palette))];
   return drawLabels(ctx, labels, light ? shown : spots, sheet, size, palette);
 }
 
@@ -70,8 +74,8 @@ function drawLight(ctx, { vertices, edges }, sheet, palette) {
   drawNodes(ctx, spotsOf(vertices, sheet), palette);
 }
 
-/** @param {import("./draw_nodes.js").Spot[]} spots @param {Light | null} light @param {Selection | null} selection @param {string} centre @param {boolean} crowded @param {Palette} palette @returns {Label[]} */
-function nameLabels(spots, light, selection, centre, crowded, palette) {
+/** @param {import("./draw_nodes.js").Spot[]} spots @param {Pick<Scene, "light" | "selection" | "centre" | "notes">} scene @param {boolean} crowded @param {Palette} palette @returns {Label[]} */
+function nameLabels(spots, { light, selection, centre, notes }, crowded, palette) {
   const named = crowded && !light ? spots.filter(({ vertex: { kind, state, key } }) => kind !== "node" || state !== "ready" || key === centre || key === selection?.key) : spots;
   return named.map(({ vertex, x, y, r }) => {
     const { key, state, kind, ill } = vertex;
@@ -79,6 +83,8 @@ function nameLabels(spots, light, selection, centre, crowded, palette) {
     const chosen = key === centre || (selection?.kind === "node" && selection.key === key) || (group && selection?.kind === "group" && selection.key === vertex.name);
     // Otherwise those with most links first, since by them others find their way.
     const rank = chosen ? -2 : light?.vertices.has(vertex) || group ? -1 : state !== "ready" && state !== "absent" ? 0 : 1 + 1 / (1 + vertex.out.length);
+    const own = notes.get(key);
+    if (own) return { text: short(vertex.name), note: short(own.text), noteColour: own.quiet ? palette.muted : palette.accent, colour: own.quiet ? palette.muted : palette.text, x, y, r, rank: own.quiet ? 1 : -2, selects: selectionOf(vertex) };
     const note = group ? (ill ? tn(ill, "1 is not well", "{n} are not well") : undefined) : state === "ready" || r < RINGS_FROM ? undefined : state === "absent" ? t("not joined") : t(state);
     return { text: short(vertex.name), note, noteColour: palette.state[state], x, y, r: chosen ? r + 6 : r, rank, selects: selectionOf(vertex) };
   });

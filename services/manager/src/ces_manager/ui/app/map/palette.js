@@ -11,6 +11,7 @@
  * @property {string} committed what of it is promised
  * @property {string} used what of it is used
  * @property {string} accent what is selected
+ * @property {string} flow of a job
  * @property {string} medium
  * @property {string} mediumFill
  * @property {string} area
@@ -23,7 +24,7 @@
 /** @type {Record<string, string>} */
 const COLOURS = {
   ground: "var(--map-ground)", text: "var(--text)", muted: "var(--muted)", line: "var(--line)", edge: "var(--edge)", track: "var(--map-track)",
-  committed: "var(--map-committed)", used: "var(--map-used)", accent: "var(--accent)", medium: "var(--map-medium)",
+  committed: "var(--map-committed)", used: "var(--map-used)", accent: "var(--accent)", flow: "var(--map-flow)", medium: "var(--map-medium)",
   mediumFill: "color-mix(in srgb, var(--map-medium) 12%, var(--map-ground))", area: "var(--map-area)", bad: "var(--bad)",
 };
 /** @type {Record<string, string>} */

@@ -5,6 +5,7 @@
  * somebody zooms it is shown larger or smaller; it is painted again when the movement rests, or leaves it.
  */
 import { boundsOf, fitted, panned, seen, toMap, toPicture, zoomed } from "./camera.js";
+import { flowAt } from "./draw_flows.js";
 import { drawMarks } from "./draw_marks.js";
 import { Grid } from "./grid.js";
 import { hitAt, nameAt } from "./hits.js";
@@ -33,7 +34,7 @@ export class Picture {
     this.sheet = document.createElement("canvas");
     this.sheetCtx = /** @type {CanvasRenderingContext2D} */ (this.sheet.getContext("2d", { alpha: false }));
     /** @type {Scene} */
-    this.scene = { graph: { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), sites: new Map(), vertexOf: new Map() }, light: null, selection: null, centre: "" };
+    this.scene = { graph: { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), sites: new Map(), vertexOf: new Map() }, light: null, selection: null, centre: "", arrows: [], notes: new Map() };
     /** @type {Camera} */
     this.camera = { x: 0, y: 0, k: 1 };
     this.size = { width: 0, height: 0 };
@@ -171,7 +172,10 @@ export class Picture {
     this.grid ??= new Grid(this.scene.graph);
     const { painted, size, camera } = this;
     const [x, y] = toMap(camera, size, px, py);
-    return hitAt(this.scene.graph, this.grid, x, y, camera.k, this.grain) ?? nameAt(this.names, ...toPicture(painted, painted, x, y));
+    const hit = hitAt(this.scene.graph, this.grid, x, y, camera.k, this.grain);
+    if (hit && hit.kind !== "link") return hit;
+    const flow = flowAt(this.scene.arrows, sheetOf(camera, size, this.grain, this.pixels), px, py);
+    return flow ?? hit ?? nameAt(this.names, ...toPicture(painted, painted, x, y));
   }
 
   /** @param {number} px @param {number} py @returns {[number, number]} in units of the map */

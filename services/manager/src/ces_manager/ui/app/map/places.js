@@ -75,28 +75,43 @@ export async function askPlaces() {
   }
 }
 
+/** @param {Iterable<string>} names @returns {Places} of those whose place is known */
+function known(names) {
+  const manager = saved.value;
+  const byHand = arranged.value;
+  /** @type {Places} */
+  const found = new Map();
+  for (const name of names) {
+    const place = byHand.get(name) ?? manager?.get(name) ?? computed.get(name);
+    if (place) found.set(name, place);
+  }
+  return found;
+}
+
+/** Where nodes lie on the map, as far as that is known: nothing is computed. @param {Iterable<string>} names @returns {Promise<Places>} */
+export async function knownPlaces(names) {
+  remember();
+  await askPlaces();
+  return known(names);
+}
+
 /** Give every node a place that has none. */
 function settle() {
   const manager = saved.value;
   const cluster = { nodes: nodes.value, links: links.value, media: new Map() };
-  const byHand = arranged.value;
   if (!manager || settling.value) return;
   const names = [...namesOf(cluster)];
-  const known = new Map();
-  for (const name of names) {
-    const place = byHand.get(name) ?? manager.get(name) ?? computed.get(name);
-    if (place) known.set(name, place);
-  }
+  const there = known(names);
   const before = places.peek();
-  if (known.size === names.length) {
-    if (before.size !== known.size || names.some((name) => before.get(name) !== known.get(name))) places.value = known;
-  } else if (2 * known.size >= names.length) {
-    const found = newcomers(names, cluster.links.values(), known);
+  if (there.size === names.length) {
+    if (before.size !== there.size || names.some((name) => before.get(name) !== there.get(name))) places.value = there;
+  } else if (2 * there.size >= names.length) {
+    const found = newcomers(names, cluster.links.values(), there);
     for (const [name, place] of found) computed.set(name, rounded(place));
-    places.value = new Map([...known, ...[...found.keys()].map((name) => /** @type {[string, Place]} */ ([name, /** @type {Place} */ (computed.get(name))]))]);
+    places.value = new Map([...there, ...[...found.keys()].map((name) => /** @type {[string, Place]} */ ([name, /** @type {Place} */ (computed.get(name))]))]);
     keep();
   } else {
-    compute(names, known, (found) => (computed = new Map([...computed, ...found])));
+    compute(names, there, (found) => (computed = new Map([...computed, ...found])));
   }
 }
 

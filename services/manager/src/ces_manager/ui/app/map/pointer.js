@@ -9,6 +9,7 @@
  * @property {(selection: Selection) => string[]} describe
  * @property {() => boolean} arranging whether dragging a node moves it
  * @property {(key: string, x: number, y: number) => void} arrange
+ * @property {boolean} [within] whether it is one part of a page, which goes on scrolling below the wheel: that zooms with Ctrl only
  */
 
 const STILL = 4; // pixels that a click may move
@@ -95,6 +96,7 @@ export function followPointer(picture, wishes) {
   };
 
   const wheel = (/** @type {WheelEvent} */ event) => {
+    if (wishes.within && !event.ctrlKey) return;
     event.preventDefault();
     const { x, y } = at(event);
     const lines = event.deltaMode === 1 ? 30 : event.deltaMode === 2 ? 400 : 1;

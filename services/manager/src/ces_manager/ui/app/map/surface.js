@@ -11,6 +11,7 @@ import { Picture } from "./picture.js";
 import { arrange } from "./places.js";
 import { followPointer } from "./pointer.js";
 import { foldingOther, same, selecting, show, structure, view } from "./view.js";
+import { Zoom } from "./zoom.js";
 
 /** @typedef {import("./view.js").Selection} Selection */
 
@@ -93,15 +94,10 @@ export function Surface({ arranging, picture }) {
   const onKey = (/** @type {KeyboardEvent} */ event) => picture.current && onMapKey(event, picture.current, { select, open, say: tell });
   const { selection } = view.value;
   const chosen = selection ? t("Selected: {what}", { what: describe(selection, graph.value, view.value).join(", ") }) : "";
-  const zoom = (/** @type {number} */ factor) => () => picture.current?.zoom(factor);
   return html`<div class="map-picture">
     <canvas ref=${canvas} tabindex="0" role="application" aria-roledescription=${t("map")} aria-label=${canvasName(graph.value)} aria-describedby="map-chosen map-keys" onKeyDown=${onKey}></canvas>
     <span class="unseen" id="map-chosen">${chosen}</span>
     <span class="unseen" id="map-keys">${mapKeys().map(([keys, text]) => `${keys}: ${text}.`).join(" ")}</span>
-    <div class="map-zoom" role="group" aria-label=${t("Zoom")}>
-      <button type="button" aria-label=${t("Closer")} title=${t("Closer")} onClick=${zoom(1.4)}>+</button>
-      <button type="button" aria-label=${t("Farther")} title=${t("Farther")} onClick=${zoom(1 / 1.4)}>−</button>
-      <button type="button" aria-label=${t("Show everything")} title=${t("Show everything")} onClick=${() => picture.current?.fit(true)}><svg viewBox="0 0 16 16" aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4" /></svg></button>
-    </div>
+    <${Zoom} picture=${picture} />
   </div>`;
 }

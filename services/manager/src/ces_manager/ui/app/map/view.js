@@ -5,7 +5,7 @@
 import { computed } from "../../vendor/signals.js";
 import { address } from "../main.js";
 
-/** @typedef {"node" | "link" | "medium" | "group"} Kind */
+/** @typedef {"node" | "link" | "medium" | "group" | "flow"} Kind flow: of the job that is drawn */
 /** @typedef {{kind: Kind, key: string}} Selection `key`: a name, or `src>dst` of a link */
 /**
  * @typedef {object} View

@@ -6,6 +6,7 @@ import { confirmed } from "../parts/dialog.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { Flows } from "../parts/flows.js";
 import { jobFacts } from "../parts/job_facts.js";
+import { JobMap } from "../parts/job_map.js";
 import { Logs } from "../parts/logs.js";
 import { Plan } from "../parts/plan.js";
 import { waitingText } from "../parts/reasons.js";
@@ -84,6 +85,12 @@ export default function Job({ path: [, id] }) {
     <${Why} job=${job} />
     <${Actions} actions=${actionsOf(job)} done=${again} />
     <${Facts} items=${jobFacts(job)} />
+    ${
+      !over &&
+      flows &&
+      html`<${Part} title=${placed ? t("Tasks and flows on the map") : t("Tasks and flows")}>
+        <${JobMap} tasks=${job.placement} flows=${flows.flows} at=${flows.at} /><//>`
+    }
     <${Part} title=${t("Tasks")} note=${job.tasks}>
       ${!placed && html`<p class="quiet">${t("not placed yet")}</p>`}
       <${Tasks} tasks=${job.placement} />

@@ -95,6 +95,7 @@ export function curvesOf(tasks, field, meanName, most) {
     })
     .filter((each) => each.at.length)
     .sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  if (!said.length) return { at: [], lines: [], workers: 0 };
   const at = timesOf(said.map((each) => each.at));
   if (said.length === 1) {
     const [only] = said;
@@ -143,5 +144,5 @@ export function topOf(each, limits) {
   for (const values of each) for (const value of values) highest = Math.max(highest, value ?? 0);
   const near = limits.filter((limit) => limit <= REACH * highest);
   const lowest = limits.filter((limit) => limit > 0);
-  return ROOM * (Math.max(highest, ...near) || Math.min(...lowest, 1e15) || 1);
+  return ROOM * (Math.max(highest, ...near) || (lowest.length ? Math.min(...lowest) : 1));
 }

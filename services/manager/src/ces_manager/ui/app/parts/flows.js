@@ -49,6 +49,12 @@ function carried(samples, at) {
   ];
 }
 
+/** @param {Flow} flow @param {{src: string, dst: string}} link of its path @param {string} at @returns {string} what it carries there now */
+export function carriedNow(flow, { src, dst }, at) {
+  const hop = flow.hops.find((/** @type {Hop} */ each) => each.src === src && each.dst === dst);
+  return carried(hop?.samples ?? [], at)[0];
+}
+
 /** @param {Flow} flow @returns {number} to what bars of all its links are scaled */
 const topOf = (flow) =>
   Math.max(

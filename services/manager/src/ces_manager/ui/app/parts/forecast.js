@@ -1,6 +1,7 @@
 /** The answer of a dry run, in the sentences of `ces plan`. */
 import { clock, cpuQuantity, DASH, html, moment, plain, rate, t, To, tx } from "../show.js";
 import { FlowName } from "./flows.js";
+import { JobMap } from "./job_map.js";
 import { LinkTo, PathName } from "./network.js";
 import { Metrics, Policy, Refused } from "./plan.js";
 import { holderLinks, reasonText } from "./reasons.js";
@@ -119,6 +120,11 @@ export function Forecast({ answer }) {
       reason?.code !== "deadline" &&
       html`<p>
       ${t("it is expected to have ended at about {time}", { time: moment(end) })}</p>`
+    }
+    ${
+      (feasible || Object.keys(refused).length > 0) &&
+      html`<${JobMap} tasks=${Object.entries(answer.assignments).map(([name, node]) => ({ name, node }))}
+      flows=${answer.flows} refused=${refused} />`
     }
     ${feasible && html`<${Place} answer=${answer} />`}
     ${Object.keys(refused).length > 0 && html`<div class="quiet"><${Refused} refused=${refused} /></div>`}

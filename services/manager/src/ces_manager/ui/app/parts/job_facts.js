@@ -5,6 +5,7 @@ import { deadlineText, figure, PARTS, signed, waitingText } from "./reasons.js";
 
 /** @typedef {any} Job a JobView of the API */
 
+const LONG_COMMAND = 100; // characters
 const MOST_SIZES = 8; // of those measured that are shown: the ones measured last
 
 /** @param {any} elastic @returns {string} which sizes it may have */
@@ -77,6 +78,13 @@ function confined(placement) {
   return [...alike].map(([text, n]) => html`<p>${text}${alike.size > 1 && ` (${n})`}</p>`);
 }
 
+/** A command; one with a whole program in it is folded. @param {{text: string}} props */
+const Command = ({ text }) =>
+  text.length <= LONG_COMMAND
+    ? html`<p><code>${plain(text)}</code></p>`
+    : html`<details class="command"><summary><code>${plain(text.slice(0, LONG_COMMAND))}…</code></summary>
+      <code>${plain(text)}</code></details>`;
+
 /** @param {Job} job @returns {([string, any] | false)[]} */
 export function jobFacts(job) {
   const commands = [...new Set(job.placement.map((/** @type {any} */ task) => task.command?.join(" ") ?? ""))]
@@ -112,6 +120,6 @@ export function jobFacts(job) {
     [t("When preempted"), t(job.preemption)],
     job.placement.some((/** @type {any} */ task) => task.runtime) && [t("Confined"), confined(job.placement)],
     images.length > 0 && [t("Image"), images.map((image) => html`<p><code>${plain(image)}</code></p>`)],
-    commands.length > 0 && [t("Command"), commands.map((command) => html`<p><code>${plain(command)}</code></p>`)],
+    commands.length > 0 && [t("Command"), commands.map((command) => html`<${Command} text=${command} />`)],
   ];
 }

@@ -92,6 +92,19 @@ export default {
   "show all flows": "显示所有流",
   "show only this one": "只显示这一条",
 
+  // A job as a picture
+  "Tasks and flows on the map": "图上的任务与数据流",
+  "Tasks and flows": "任务与数据流",
+  "The picture cannot be loaded; the tables say the same.": "无法加载此图；表格中有相同的内容。",
+  "Picture of {tasks} on {nodes}, and {flows}; the tables say the same": "{nodes}上{tasks}与{flows}的图；表格中有相同的内容",
+  "Picture of {tasks} and {flows}; the tables say the same": "{tasks}与{flows}的图；表格中有相同的内容",
+  "Choose a flow to light its path.": "选择一条数据流以高亮其路径。",
+  "given {rate}": "分得 {rate}",
+  refused: "被拒绝",
+  Asked: "请求",
+  Given: "分得",
+  Carries: "承载",
+
   // The table
   "{shown} of {total} nodes are in view.": "视野内有 {shown} 个节点，共 {total} 个。",
   "{n} nodes of the map": "图上的 {n} 个节点",

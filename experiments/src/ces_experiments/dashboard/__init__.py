@@ -1,0 +1,1 @@
+"""What the dashboard costs whoever opens it, and the manager that serves it, on a made-up cluster."""

@@ -1,0 +1,25 @@
+/** The picture of a job, with what draws it: that is fetched once somebody looks at one. */
+import { useEffect, useState } from "../../vendor/preact-hooks.js";
+import { html, t } from "../show.js";
+
+/**
+ * @param {object} props
+ * @param {import("../map/job_graph.js").Task[]} props.tasks
+ * @param {any[]} props.flows
+ * @param {string} [props.at] when the flows were measured; left out where they are planned only
+ * @param {Record<string, Record<string, string>>} [props.refused] task -> node -> why it may not go there
+ */
+export function JobMap(props) {
+  const [Loaded, setLoaded] = useState(/** @type {any} */ (null));
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    import("../map/job_picture.js").then(
+      ({ JobPicture }) => setLoaded(() => JobPicture),
+      () => setFailed(true),
+    );
+  }, []);
+  // What has a place is another picture: places of tasks are none of nodes.
+  const kind = props.tasks.some(({ node }) => node) ? "placed" : "alone";
+  if (Loaded) return html`<${Loaded} key=${kind} ...${props} />`;
+  return html`<p class="job-picture-place quiet">${failed ? t("The picture cannot be loaded; the tables say the same.") : t("Loading…")}</p>`;
+}
