@@ -17,6 +17,7 @@ from ces_common.messages import (
     records,
     reports,
     secrets,
+    traces,
 )
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
@@ -134,16 +135,21 @@ def _queries() -> str:
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
         (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
+        (subjects.spans(NODE), "agent", "manager", traces.SpanBatch, None),
+        (subjects.rpc("manager", "spans"), "every service", "manager", traces.SpanBatch, None),
     ]
     return "\n## Queries\n\nRequest and reply.\n\n" + table(
         ("subject", "asked by", "answered by", "request", "reply"),
-        [(_subject(subject), who, whom, _link(ask), _link(answer)) for subject, who, whom, ask, answer in rows],
+        [
+            (_subject(subject), who, whom, _link(ask), _link(answer) if answer else "nothing")
+            for subject, who, whom, ask, answer in rows
+        ],
     )
 
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    modules = (events, plans, desired, reports, confinement, checkpoints, queries, records)
+    modules = (events, plans, desired, reports, confinement, checkpoints, queries, records, traces)
     in_modules = [each for module in modules for each in _of(module)]
     also = [identities.TokenChanged, identities.SessionChanged]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]

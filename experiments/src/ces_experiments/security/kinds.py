@@ -13,6 +13,7 @@ from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.reports import Applied, DataReport, Heartbeat, LinkReport, Progress, Status
 from ces_common.messages.secrets import SecretsQuery
+from ces_common.messages.traces import SpanBatch
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,19 @@ KINDS = (
     ),
     Kind("renewal", CredentialQuery, f"{subjects.PREFIX}.renew.{{}}", {"public_key": _KEY}, per_s=1),
     Kind("secrets", SecretsQuery, f"{subjects.PREFIX}.secrets.{{}}", {"allocation": "a", "incarnation": 1}, per_s=20),
+    Kind(
+        "spans", SpanBatch, f"{subjects.PREFIX}.spans.{{}}",
+        {
+            "service": "edge-agent",
+            "spans": [
+                {
+                    "trace": "0a" * 16, "span": "0b" * 8, "parent": "0c" * 8, "name": "start worker", "job": "j",
+                    "attempt": 1, "start_us": 1, "duration_us": 2, "attributes": {"task": "t"},
+                }
+            ],
+        },
+        per_s=5,
+    ),
     Kind("fetch of compute", None, f"{subjects.PREFIX}.fetch.{{}}.compute", per_s=2),
     Kind("fetch of network", None, f"{subjects.PREFIX}.fetch.{{}}.network", per_s=2),
     Kind(
