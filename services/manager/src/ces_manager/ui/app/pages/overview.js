@@ -203,6 +203,10 @@ function Totals() {
     </table>
     <p class="legend quiet"><i class="committed"></i>${t("allocated or reserved")} <i class="used"></i>${t("used now")}
       </p>
+    ${
+      [sum.cpu, sum.memory].some(([whole, , used]) => used > whole * 1.05) &&
+      html`<p class="quiet">${t("Used is what whole devices use, also for what CES does not run.")}</p>`
+    }
   </section>`;
 }
 

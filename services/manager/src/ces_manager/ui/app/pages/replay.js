@@ -92,7 +92,7 @@ export default function Replay() {
           </nav>
           <${Then} state=${state} shown=${shown} />
         </div>
-        <${PastEvents} event=${state.event} />
+        <${PastEvents} event=${state.event} before=${state.before} />
       </div>`
     }`;
 }

@@ -43,6 +43,11 @@ function placed(allocations = []) {
   return nodes.map((each, index) => [index > 0 && ", ", node(each)]);
 }
 
+const LISTED = 3; // flows in a sentence
+/** @param {any} flow as it is now @param {number} index */
+const flowNow = ({ src, dst, rate: given, path }, index) =>
+  `${index ? ", " : ""}${plain(src)} → ${plain(dst)} ${rate(given)} ${plain(path.join(" › "))}`;
+
 /** @type {Record<string, (data: any) => any>} */
 const SAY = {
   "job.waiting": ({ reason, queue_status: status }) => waitingText(reason, status),
@@ -58,7 +63,9 @@ const SAY = {
   "plan.rejected": ({ reason }) => html`${t("the plan did not fit any more")}${because(reason)}`,
   "plan.revised": ({ cause, flows = [], short = [] }) => [
     t(CAUSES[cause] ?? plain(cause)),
-    ` (${tn(flows.length, "1 flow", "{n} flows")})`,
+    ` (${tn(flows.length, "1 flow", "{n} flows")}): `,
+    flows.slice(0, LISTED).map(flowNow),
+    flows.length > LISTED && t(" and {n} more", { n: flows.length - LISTED }),
     short.length > 0 &&
       html`; <strong class="wait">${tn(short.length, "1 has less than its minimum", "{n} have less than their minimum")}
         </strong>: ${short.map(

@@ -53,6 +53,12 @@ export const capacityText = (link) =>
     ? t("{measured} of {configured}", { measured: rate(link.measured), configured: rate(link.bandwidth) })
     : rate(link.bandwidth);
 
+/** @param {number} used @param {number} whole @param {(n: any) => string} show @returns {string} */
+const usedText = (used, whole, show) =>
+  used > whole * 1.05
+    ? t("the whole device uses {used}, also for what CES does not run", { used: show(used) })
+    : t("uses {used}", { used: show(used) });
+
 /** Bars above their numbers: what is committed of the whole, and what is used. */
 export function Amount(
   /** @type {{whole: number, committed: number, used?: number | null, show: (n: any) => string}} */ {
@@ -66,7 +72,7 @@ export function Amount(
   return html`<div class="amount">
     <${Bars} whole=${whole} committed=${committed} used=${used} />
     <span class="numbers">${t("{committed} of {whole}", { committed: show(committed), whole: show(whole) })}
-      ${used != null && html`<span class="used-text">${t("uses {used}", { used: show(used) })}</span>`}</span>
+      ${used != null && html`<span class="used-text">${usedText(used, whole, show)}</span>`}</span>
   </div>`;
 }
 

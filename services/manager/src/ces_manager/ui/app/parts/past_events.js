@@ -7,8 +7,8 @@ import { eventText, happened, jobOf } from "./event_text.js";
 const BEFORE = 12;
 const AFTER = 8;
 
-/** @param {{event: number}} props */
-export function PastEvents({ event }) {
+/** @param {{event: number, before: number | null}} props `before`: the last event of the commit before */
+export function PastEvents({ event, before }) {
   const { data, problem } = useAnswer(`/v1/events/page?limit=${BEFORE + AFTER}&cursor=${event + AFTER + 1}`);
   const items = (data?.items ?? []).map((/** @type {any} */ each) => happened(each.number, each.event));
   return html`<aside class="past-events" aria-label=${t("Events around it")}>
@@ -16,7 +16,7 @@ export function PastEvents({ event }) {
     <${ProblemBox} problem=${problem} />
     <ol>${items.map(
       (/** @type {import("./event_text.js").Happened} */ each) => html`<li key=${each.id}
-        class=${each.id > event ? "later" : ""} aria-current=${each.id === event ? "true" : undefined}>
+        class=${each.id > event ? "later" : ""} aria-current=${each.id <= event && each.id > (before ?? event - 1) ? "true" : undefined}>
         <a href=${withQuery({ event: String(each.id), at: null })}>${each.id}</a> <time>${moment(each.time, true)}</time>
         <code>${each.type}</code> ${jobOf(each) && each.data.name && html`<${Name}>${each.data.name}<//>`} <span>${eventText(each)}</span></li>`,
     )}</ol>

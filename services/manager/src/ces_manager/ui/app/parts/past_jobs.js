@@ -11,7 +11,7 @@ import { Rows } from "./rows.js";
 /** @typedef {any} Job */
 
 /** @returns {Job[]} */
-const listed = () => [...jobs.value].map(([id, job]) => ({ ...job, ...job.waiting, id }));
+const listed = () => [...jobs.value].map(([id, job]) => ({ ...job, said: job.reason, ...job.waiting, id }));
 
 /** @returns {import("./rows.js").Column<Job>} */
 const nameColumn = () => ({
@@ -34,7 +34,7 @@ const columns = () => [
     title: t("Nodes"),
     full: true,
     track: "minmax(10em, 2.4fr)",
-    cell: (job) => (job.nodes.length ? html`<${Names} names=${job.nodes} place="nodes" />` : job.reason ? html`<bdi lang="en">${plain(job.reason)}</bdi>` : DASH),
+    cell: (job) => (job.nodes.length ? html`<${Names} names=${job.nodes} place="nodes" />` : job.said ? html`<bdi lang="en">${plain(job.said)}</bdi>` : DASH),
   },
 ];
 

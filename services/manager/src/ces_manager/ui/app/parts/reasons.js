@@ -100,7 +100,8 @@ export function waitingText(reason, status) {
 
 /** When it is expected to start. @param {QueueStatus | null | undefined} status @returns {string} */
 export function startText(status) {
-  if (!status?.start_at) return DASH;
+  if (!status) return DASH;
+  if (!status.start_at) return t("cannot be predicted");
   if (status.reserved) return t("no later than {time}", { time: moment(status.start_at) });
   return Date.parse(status.start_at) > clock.value ? t("about {time}", { time: moment(status.start_at) }) : DASH;
 }

@@ -28,5 +28,8 @@ export default {
   "It was not there, or over.": "当时不存在，或已结束。",
   "It had no bandwidth then.": "当时没有带宽。",
   "{rate} of {range}": "{rate}（请求 {range}）",
+  "cannot be predicted": "无法预测",
+  "the whole device uses {used}, also for what CES does not run": "整台设备使用 {used}，包括非 CES 运行的部分",
+  "Used is what whole devices use, also for what CES does not run.": "“已用”指整台设备的使用量，包括非 CES 运行的部分。",
   "The cluster after this event": "此事件之后的集群",
 };
