@@ -3,12 +3,11 @@
  * hidden, and resumed where it ended.
  */
 import { batch, computed, signal } from "../vendor/signals.js";
-import { session } from "./client.js";
+import { follow, session, SILENCE_S } from "./client.js";
 import { clock, t, tn } from "./show.js";
-import { follow, SILENCE_S } from "./stream.js";
 
 /** @typedef {Record<string, any>} Item a record of the API's models, as docs/api.md has them */
-/** @typedef {import("./stream.js").Heard} Heard */
+/** @typedef {import("./client.js").Heard} Heard */
 /** @template T @typedef {import("../vendor/signals.js").Signal<T>} Signal */
 
 const HIDDEN_S = 5; // for which a hidden tab keeps its stream

@@ -1,8 +1,7 @@
 /** The end of the event log as it grows, and what came before it page by page. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
-import { call, route, session } from "../client.js";
+import { call, follow, route, session } from "../client.js";
 import { heardElsewhere, holdLive } from "../live.js";
-import { follow } from "../stream.js";
 import { happened, happenedIn } from "./event_text.js";
 
 /** @typedef {import("./event_text.js").Happened} Happened */

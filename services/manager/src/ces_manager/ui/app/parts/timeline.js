@@ -1,7 +1,6 @@
 /** What happened to a job, in order, and how long each of its states lasted. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
-import { request, route } from "../client.js";
-import { eventsOf } from "../stream.js";
+import { eventsOf, request, route } from "../client.js";
 import { clock, html, moment, plain, ProblemBox, span, State, STATES, t, tn } from "../show.js";
 import { eventText, happenedIn } from "./event_text.js";
 
