@@ -11,7 +11,7 @@ from ces_experiments.common.command import carry_out
 from ces_experiments.dashboard.made_up import Asked
 from ces_experiments.dashboard.report import DASHBOARD, goals, tables
 
-pytestmark = pytest.mark.needs("browser")
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone]  # others' network devices break requests off
 
 FILES_KB, FILES = 90, 12
 

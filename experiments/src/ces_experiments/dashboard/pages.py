@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,8 @@ WARM_S = 45.0  # until caches are full, which is no growth
 HOUR_S = 3600.0
 PLACES = ("", "map", "nodes", "links", "queue", "jobs", "events", "map")  # what is looked at in turn
 
+DISTURBED = re.compile("ERR_NETWORK_CHANGED|ERR_TOO_MANY_RETRIES")
+
 # In every page before its own programs: when it can be used, and when the map's places have come to rest.
 WATCH = """
 window.bench = { usable: 0, settled: 0, problems: [] };
@@ -51,7 +54,8 @@ window.frames = [];
 @dataclass
 class Visit:
     """One browser without anything kept. ``files``: bytes on the wire and number of requests below ``/ui/``; ``api``:
-    those to the manager's API."""
+    those to the manager's API. ``disturbances``: requests that the browser broke off because a network device of the
+    machine came or went, as those of emulated hosts do."""
 
     page: Page
     cdp: CDPSession
@@ -59,6 +63,7 @@ class Visit:
     api: list[float] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     streams: int = 0
+    disturbances: int = 0
 
 
 @asynccontextmanager
@@ -72,7 +77,11 @@ async def visit(browser: Browser, origin: str) -> AsyncIterator[Visit]:
     made, paths = Visit(page, cdp), dict[str, str]()
 
     def said(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type not in ("error", "warning"):
+            return
+        if DISTURBED.search(message.text):
+            made.disturbances += 1
+        else:
             made.problems.append(message.text)
 
     page.on("console", said)

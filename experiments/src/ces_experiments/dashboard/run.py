@@ -56,5 +56,6 @@ async def _look(cluster: Cluster, asked: Asked, progress: Progress) -> dict[str,
         "frames_ms": frames,
         "heap": heap,
         "viewers": seen,
+        "disturbances": used.disturbances,
         "problems": [*first["problems"], *problems, *more, *used.problems],
     }
