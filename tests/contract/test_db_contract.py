@@ -258,7 +258,7 @@ def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
         assert [event.sequence for event in events_after(tx, 0, of_one, 1)] == [2]
     timeouts = Timeouts(prune_rows=1)
     for age, dropped in [(0, 0), (1, 1), (1, 1), (1, 0)]:  # the third is not published
-        cut = Cutoffs(NOW, NOW + timedelta(days=age), NOW, NOW)
+        cut = Cutoffs(NOW, NOW + timedelta(days=age), NOW, NOW, NOW)
         with uow.read() as tx:
             assert has_aged(tx, cut) is bool(dropped)
         assert prune(uow, cut, timeouts, NOW) == dropped

@@ -8,9 +8,8 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects, trace_shipping, tracing
 from ces_common.bus.port import Message, RemoteError
-from ces_common.follower import SPANS
 from ces_common.messages.traces import MAX_BATCH, SpanBatch
-from ces_common.trace_shipping import flush_spans, ship_spans
+from ces_common.trace_shipping import SPANS, flush_spans, ship_spans
 from ces_common.tracing import Finished, root
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from ces_common import subjects
 from ces_common.bus.port import Bus
 from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
@@ -14,9 +13,7 @@ from ces_common.service import run_loops
 from ces_common.settings import ServiceSettings
 from ces_common.setup_files import metrics_token
 from ces_common.state_reader import StateReader
-from ces_common.trace_shipping import flush_spans, ship_spans
-
-SPANS = subjects.rpc("manager", "spans")
+from ces_common.trace_shipping import SPANS, flush_spans, ship_spans
 
 
 class Follower(Protocol):

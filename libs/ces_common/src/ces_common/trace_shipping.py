@@ -8,11 +8,13 @@ from typing import Final
 
 import structlog
 
+from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, RemoteError, backoff_s
 from ces_common.messages.traces import MAX_BATCH, SpanBatch
 from ces_common.tracing import DROPPED, FINISHED
 
 log = structlog.get_logger()
+SPANS: Final = subjects.rpc("manager", "spans")  # of the services; each agent has a subject of its own
 GATHER_S: Final = 1.0  # how long the first of a batch waits for others: a message costs more than its spans
 ANSWER_S: Final = 5.0
 FLUSH_S: Final = 1.0

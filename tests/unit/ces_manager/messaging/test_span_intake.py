@@ -12,8 +12,8 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import RemoteError
-from ces_common.follower import SPANS
 from ces_common.messages.traces import AGENT, MAX_BATCH, Span, SpanBatch
+from ces_common.trace_shipping import SPANS
 from ces_common.tracing import context_of, root
 from ces_manager.database import Database
 from ces_manager.jobs.spans import Told

@@ -11,11 +11,10 @@ import structlog
 from ces_common import subjects
 from ces_common.bus.port import Bus, Message, RemoteError
 from ces_common.db import UNAVAILABLE, cause_of
-from ces_common.follower import SPANS
 from ces_common.messages.traces import AGENT, LARGEST_BATCH, MAX_BATCH, Span, SpanBatch
 from ces_common.natsauth.permissions import SERVICES
 from ces_common.rates import SenderRate
-from ces_common.trace_shipping import TOO_OFTEN
+from ces_common.trace_shipping import SPANS, TOO_OFTEN
 from ces_common.tracing import DROPPED, FINISHED
 from ces_manager.database import Database
 from ces_manager.jobs.spans import Told, keep_spans

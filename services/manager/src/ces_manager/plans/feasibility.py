@@ -41,6 +41,10 @@ class Misfit(str):
         made.obstacle = obstacle
         return made
 
+    def __getnewargs__(self) -> tuple[Obstacle, str]:
+        """For copies, and for other processes."""
+        return self.obstacle, str(self)
+
 
 @dataclass(frozen=True, slots=True)
 class ResidualNode:
