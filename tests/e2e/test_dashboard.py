@@ -24,7 +24,8 @@ from ces_common.messages.audits import AuditFinding, AuditReport
 from ces_common.roles import Role
 from ces_testbed.services import MANAGER
 
-pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
+# Alone: a browser breaks requests off when network devices come and go, as those of other tests do.
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone, pytest.mark.timeout(600)]
 
 PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "audit")
 ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left

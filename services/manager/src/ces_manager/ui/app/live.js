@@ -2,6 +2,7 @@
  * The live picture of the cluster: one stream per tab, from which every page is drawn. It is closed while the tab is
  * hidden, and resumed where it ended.
  */
+import { useRef } from "../vendor/preact-hooks.js";
 import { batch, computed, signal } from "../vendor/signals.js";
 import { follow, session, SILENCE_S } from "./client.js";
 import { clock, t, tn } from "./show.js";
@@ -12,6 +13,7 @@ import { clock, t, tn } from "./show.js";
 
 const HIDDEN_S = 5; // for which a hidden tab keeps its stream
 const STALE_S = 10;
+const STEADY_MS = 10000; // for which the busiest keep their places
 
 /** @type {Signal<Map<string, Item>>} by name */
 export const nodes = signal(new Map());
@@ -164,6 +166,23 @@ export const OVER = ["succeeded", "failed", "cancelled"];
 
 /** @param {Item} job @returns {boolean} whether it waits for the scheduler to say that there is room */
 export const waits = (job) => job.state === "queued" || job.state === "suspended";
+
+/**
+ * The keys of what is busiest. They keep their places for some seconds, so that rows can be read and clicked.
+ * @param {Map<string, Item>} all @param {(item: Item) => number} busy @param {number} [most]
+ */
+export function useBusiest(all, busy, most = 8) {
+  const kept = useRef({ at: 0, size: 0, keys: /** @type {string[]} */ ([]) });
+  const { at, size } = kept.current;
+  if (clock.value - at >= STEADY_MS || size !== all.size || kept.current.keys.some((key) => !all.has(key))) {
+    const found = [...all]
+      .map(([key, item]) => /** @type {const} */ ([key, busy(item)]))
+      .filter(([, share]) => share > 0);
+    found.sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
+    kept.current = { at: clock.value, size: all.size, keys: found.slice(0, most).map(([key]) => key) };
+  }
+  return kept.current.keys;
+}
 
 // When it is open -------------------------------------------------------------------------------------------------
 

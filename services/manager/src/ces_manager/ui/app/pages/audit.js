@@ -1,7 +1,7 @@
 /** Whether every promise was kept, as an auditor outside of the services found; each finding leads to its event. */
 import { route } from "../client.js";
 import { useAnswer, usePages } from "../parts/answers.js";
-import { kindText, Outcome, spanText } from "../parts/audit_text.js";
+import { kindText } from "../parts/audit_text.js";
 import { Facts, Part } from "../parts/facts.js";
 import { LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
@@ -25,8 +25,9 @@ import {
   To,
   tx,
 } from "../show.js";
+import { Outcome, spanText } from "./overview.js";
 
-/** @typedef {import("../parts/audit_text.js").Audit} Audit */
+/** @typedef {import("./overview.js").Audit} Audit */
 /** @typedef {Record<string, any>} Finding */
 
 const EVERY_S = 30; // in which another audit shows

@@ -1,10 +1,9 @@
 /** The whole cluster at a glance: every figure leads to its cause. It needs no other module, as the first page. */
-import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
+import { useEffect, useState } from "../../vendor/preact-hooks.js";
 import { call } from "../client.js";
-import { capacityOf, counts, jobs, links, nodes, shortfalls, UNDER_WAY, waits } from "../live.js";
+import { capacityOf, counts, jobs, links, nodes, shortfalls, UNDER_WAY, useBusiest, waits } from "../live.js";
 import {
   Bars,
-  clock,
   cpu,
   DASH,
   Head,
@@ -25,9 +24,10 @@ import {
 } from "../show.js";
 
 /** @typedef {import("../live.js").Item} Item */
+/** @typedef {Record<string, any>} Audit as docs/api.md has it */
 
+const AUDIT_S = 60; // in which another audit shows
 const SHOWN = 8; // of what is busiest, and of names in a group
-const STEADY_MS = 10000; // for which the busiest keep their places
 
 /** @param {string} state @returns {number} where it stands; those that are over come last */
 const placeOf = (state) => (UNDER_WAY.includes(state) ? UNDER_WAY.indexOf(state) : UNDER_WAY.length);
@@ -98,13 +98,40 @@ function Oldest() {
   </p>`;
 }
 
-/** The last audit, told by a module that the first picture does not wait for. */
+/** @param {Audit} audit @returns {string} which events it read */
+export const spanText = (audit) =>
+  audit.last == null ? t("no events") : t("events {first} to {last}", { first: audit.first, last: audit.last });
+
+/** @param {{audit: Audit}} props whether anything was found */
+export const Outcome = ({ audit: { findings_total: total, limited } }) =>
+  total
+    ? html`<${State} state="failed" word=${tn(total, "1 finding", "{n} findings")} />`
+    : html`<${State} state="succeeded"
+        word=${limited ? t("nothing was found about your jobs") : t("every promise kept")} />`;
+
+/** The last audit on the overview, which leads to it. */
 function LastAudit() {
-  const [Tile, setTile] = useState(/** @type {any} */ (null));
+  const [last, setLast] = useState(/** @type {Audit | null | undefined} */ (undefined));
   useEffect(() => {
-    import("../parts/audit_text.js").then(({ AuditTile }) => setTile(() => AuditTile)).catch(() => {});
+    const look = () => {
+      if (document.visibilityState !== "visible") return;
+      call("/v1/audits?limit=1")
+        .then(({ items }) => setLast(items[0] ?? null))
+        .catch(() => {}); // the page of audits says why they cannot be read
+    };
+    look();
+    const timer = setInterval(look, AUDIT_S * 1000);
+    return () => clearInterval(timer);
   }, []);
-  return Tile && html`<${Tile} />`;
+  if (last === undefined) return null;
+  const page = href("audit");
+  return html`<p class="oldest">${t("Last audit:")} ${
+    last
+      ? html`<a href=${page}><${Outcome} audit=${last} /></a>, ${spanText(last)}, ${t("{span} ago", {
+          span: since(last.began_at),
+        })}`
+      : html`<a href=${page}>${t("none yet")}</a>`
+  }</p>`;
 }
 
 /** Things that are in the same trouble: named as far as there is space, the rest one step away. */
@@ -208,23 +235,6 @@ function Totals() {
       html`<p class="quiet">${t("Used is what whole devices use, also for what CES does not run.")}</p>`
     }
   </section>`;
-}
-
-/**
- * The keys of what is busiest. They keep their places for some seconds, so that rows can be read and clicked.
- * @param {Map<string, Item>} all @param {(item: Item) => number} busy
- */
-function useBusiest(all, busy) {
-  const kept = useRef({ at: 0, size: 0, keys: /** @type {string[]} */ ([]) });
-  const { at, size } = kept.current;
-  if (clock.value - at >= STEADY_MS || size !== all.size || kept.current.keys.some((key) => !all.has(key))) {
-    const found = [...all]
-      .map(([key, item]) => /** @type {const} */ ([key, busy(item)]))
-      .filter(([, share]) => share > 0);
-    found.sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
-    kept.current = { at: clock.value, size: all.size, keys: found.slice(0, SHOWN).map(([key]) => key) };
-  }
-  return kept.current.keys;
 }
 
 const share = (/** @type {number | null | undefined} */ part, /** @type {number} */ whole) =>
