@@ -41,9 +41,9 @@ class Misfit(str):
         made.obstacle = obstacle
         return made
 
-    def __getnewargs__(self) -> tuple[Obstacle, str]:
+    def __reduce__(self) -> tuple[type[Self], tuple[Obstacle, str]]:
         """For copies, and for other processes."""
-        return self.obstacle, str(self)
+        return type(self), (self.obstacle, str(self))
 
 
 @dataclass(frozen=True, slots=True)
