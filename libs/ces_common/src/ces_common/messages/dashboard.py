@@ -10,6 +10,7 @@ from pydantic import Field
 from ces_common.fields import Document, NodeName
 from ces_common.messages.api import FlowShortfall
 from ces_common.messages.base import Message
+from ces_common.messages.records import FlowRecord
 
 MAX_POSITIONS = 16384  # of one request
 FARTHEST = 1e6
@@ -38,17 +39,10 @@ class HeldFlow(Message):
     shortfall: FlowShortfall | None = None
 
 
-class PastFlow(Message):
-    """What a flow was given then: ``rate`` in bit/s, on ``path``."""
+class PastFlow(FlowRecord):
+    """What a flow of a job was given then."""
 
     job: str
-    number: int
-    src: str
-    dst: str
-    min: int
-    max: int
-    rate: int
-    path: list[str]
 
 
 class Instant(Message):
