@@ -6,16 +6,16 @@ from __future__ import annotations
 import time
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ces_common.rates import SenderRate
 from ces_manager.api.auth import IDENTITY, UI, UNTOLD
 from ces_manager.api.failure_counts import network_of
+from ces_manager.api.statuses import tell_status
 
 log = structlog.get_logger()
 LONGEST_PATH = 200  # characters
 STRANGERS_PER_S, STRANGERS_AT_ONCE = 1.0, 100  # lines about one address
-FAILED = 500
 
 
 class AccessLog:
@@ -31,21 +31,8 @@ class AccessLog:
         if scope["type"] != "http" or scope["path"] in UNTOLD or scope["path"].startswith(UI):
             await self._app(scope, receive, send)
             return
-        began, answered = time.monotonic(), False
-
-        async def told(message: Message) -> None:
-            nonlocal answered
-            if message["type"] == "http.response.start" and not answered:
-                answered = True
-                self._tell(scope, message["status"], began)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, told)
-        except Exception:  # the framework answers it further out, and logs what it was
-            if not answered:
-                self._tell(scope, FAILED, began)
-            raise
+        began = time.monotonic()
+        await tell_status(self._app, scope, receive, send, lambda status: self._tell(scope, status, began))
 
     def _tell(self, scope: Scope, status: int, began: float) -> None:
         now, client = time.monotonic(), scope.get("client")

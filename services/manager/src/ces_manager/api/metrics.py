@@ -11,7 +11,7 @@ from prometheus_client import Counter, Histogram
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ces_common.health import Ready
 from ces_common.metrics import METRICS, SHORT, Exposition, registry_of
@@ -19,6 +19,7 @@ from ces_common.roles import Role
 from ces_manager.api.auth import IDENTITY
 from ces_manager.api.context import Context
 from ces_manager.api.problems import problem
+from ces_manager.api.statuses import tell_status
 from ces_manager.live.cluster_metrics import ClusterMetrics
 
 REQUESTS = Counter("ces_http_requests_total", "Requests answered", ["method", "route", "status"])
@@ -26,7 +27,6 @@ LATENCY = Histogram("ces_http_request_seconds", "Time until an answer began", ["
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
 NO_ROUTE: Final = "none"  # refused before one was looked for, or there is none: paths that strangers make up
 OTHER: Final = "other"
-FAILED: Final = 500
 
 
 def metrics_route(context: Context, ready: Ready, *, links: bool) -> Route:
@@ -61,21 +61,8 @@ class RequestMetrics:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, answered = time.perf_counter(), False
-
-        async def counted(message: Message) -> None:
-            nonlocal answered
-            if message["type"] == "http.response.start" and not answered:
-                answered = True
-                self._count(scope, message["status"], began)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, counted)
-        except Exception:  # the framework answers it further out
-            if not answered:
-                self._count(scope, FAILED, began)
-            raise
+        began = time.perf_counter()
+        await tell_status(self._app, scope, receive, send, lambda status: self._count(scope, status, began))
 
     def _count(self, scope: Scope, status: int, began: float) -> None:
         method, route = scope["method"] if scope["method"] in METHODS else OTHER, self._route_of(scope)
