@@ -29,8 +29,9 @@ mount --bind "$2" "$1/opt/ces/own"
 mount -t tmpfs tmpfs "$1/run"
 cp "$3" "$1/run/nats.creds"
 cp "$4" "$1/run/authority.pem"
+cp "$5" "$1/run/metrics.token"
 root=$1
-shift 4
+shift 5
 exec chroot "$root" "$@"
 """
 
@@ -54,11 +55,12 @@ def install(folder: Path) -> None:
 def scheduler(layout: services.Layout, own: Path, settings: dict[str, str]) -> Service:
     """The scheduler of a cluster, on arm64, in the place of its own. ``own``: where :func:`install` put it."""
     usual = services.controller_service(layout, services.SCHEDULER)
-    given = (layout.credentials(services.SCHEDULER), layout.files.authority)
+    given = (layout.credentials(services.SCHEDULER), layout.files.authority, layout.files.metrics_token)
     enter = ("unshare", "--mount", "sh", "-c", ENTER, "sh", str(ROOT), str(own), *map(str, given))
     env = {
         "CES_NATS_CREDS": "/run/nats.creds",
         "CES_CA": "/run/authority.pem",
+        "CES_METRICS_TOKEN_FILE": "/run/metrics.token",
         "PYTHONPATH": "/opt/ces/own:/opt/ces/lib",
         "PYTHONDONTWRITEBYTECODE": "1",  # the root is kept for other tests as it is
         "HOME": "/tmp",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +18,44 @@ EMPTY = "<!doctype html><html lang=en><div id=app></div>"
 
 
 class Modules:
-    def __init__(self, page: Page) -> None:
-        self._page = page
+    """``thread``: the one in which the browser was started, and the only one from which it may be asked."""
+
+    def __init__(self, page: Page, thread: Executor) -> None:
+        self._page, self._thread = page, thread
 
     def run(self, body: str, **values: Any) -> Any:
         """What an async function with this body gives, as JSON knows it. ``load``: gives a module by its path below
         ``app/``; ``given``: the values."""
         load = "const load = (path) => import(`/ui/app/${path}.js`);"
-        return self._page.evaluate(f"async (given) => {{ {load}\n{body} }}", values)
+        script = f"async (given) => {{ {load}\n{body} }}"
+        return self._thread.submit(self._page.evaluate, script, values).result()
 
 
 @contextmanager
 def modules() -> Iterator[Modules]:
-    def answer(route: Route) -> None:
-        path = route.request.url.removeprefix(f"{ORIGIN}/ui/")
-        file = UI / path
-        if not path:
-            route.fulfill(content_type="text/html", body=EMPTY)
-        elif file.is_file():
-            route.fulfill(content_type=TYPES[file.suffix], body=file.read_text())
-        else:
-            route.fulfill(status=404)
+    """In a thread of its own: playwright keeps an event loop running where it was started, and asyncio's tests could
+    not run there as long as the browser lives."""
+    with ThreadPoolExecutor(max_workers=1) as thread, ExitStack() as open_things:
+        page = thread.submit(_empty_page, open_things).result()
+        try:
+            yield Modules(page, thread)
+        finally:
+            thread.submit(open_things.close).result()
 
-    with browser() as started:
-        page = started.new_page()
-        page.route(f"{ORIGIN}/**", answer)
-        page.goto(f"{ORIGIN}/ui/")
-        yield Modules(page)
+
+def _empty_page(open_things: ExitStack) -> Page:
+    page = open_things.enter_context(browser()).new_page()
+    page.route(f"{ORIGIN}/**", _answer)
+    page.goto(f"{ORIGIN}/ui/")
+    return page
+
+
+def _answer(route: Route) -> None:
+    path = route.request.url.removeprefix(f"{ORIGIN}/ui/")
+    file = UI / path
+    if not path:
+        route.fulfill(content_type="text/html", body=EMPTY)
+    elif file.is_file():
+        route.fulfill(content_type=TYPES[file.suffix], body=file.read_text())
+    else:
+        route.fulfill(status=404)
