@@ -42,12 +42,12 @@ async def test_what_is_published_is_kept_with_who_did_it(api_on_either: Api) -> 
     job = (await api.submit(tenant="red"))["id"]
     await api.refused("GET", "/v1/audits/latest", 404)
     first = await published(api, last=1, peaks=[{"what": "cpu", "where": "n1", "used": 1, "capacity": 2, "event": 1}])
-    async with await client_of(api, "operator") as operator:
-        answer = await operator.post(
+    async with await client_of(api, "auditor") as auditor:
+        answer = await auditor.post(
             "/v1/audits", json=report(last=1, kinds={"overbooked": 7}, findings=[finding(1, job=job)], plans=3)
         )
         second = answer.json()
-    assert (second["published_by"], second["findings_total"], second["plans"]) == ("a-operator", 7, 3)
+    assert (second["published_by"], second["findings_total"], second["plans"]) == ("a-auditor", 7, 3)
     assert second["findings"] == [finding(1, job=job) | {"link": None, "name": "ring", "tenant": "red"}]
     assert (await api.http.get("/v1/audits/latest")).json() == second
     assert (await api.http.get(f"/v1/audits/{first['id']}")).json() == first

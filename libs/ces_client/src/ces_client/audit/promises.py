@@ -69,7 +69,7 @@ PROMISES: Final[Mapping[str, Promise]] = {
     ),
     HELD: Promise(
         "Whatever is over gives everything back.",
-        "each suspension; each job and task once the cluster is idle, for `ces audit --finished`",
+        "each suspension; and where the auditor is told that the cluster is idle, each job and task",
     ),
     LOG: Promise(
         "The event log is whole and does not contradict itself.",
