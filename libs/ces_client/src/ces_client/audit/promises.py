@@ -60,7 +60,7 @@ PROMISES: Final[Mapping[str, Promise]] = {
         "each change of a job, a task or a plan",
     ),
     RESERVATION: Promise(
-        "A waiting job starts when it was told, unless jobs ran for longer than they said, or nodes or links changed.",
+        "A waiting job starts by the time that it was told, unless others ran longer than they said or the cluster changed.",
         "each start time that a job was told before it started",
     ),
     DEADLINE: Promise(

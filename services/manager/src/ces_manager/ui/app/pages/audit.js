@@ -143,9 +143,11 @@ function Extent({ audit, newest }) {
   const times = numbers.reduce((sum, number) => sum + (number ?? 0), 0);
   const later = newest ? eventsSince(audit.last) : null;
   const page = (/** @type {string} */ text) => html`<a href=${href("events")}>${text}</a>`;
-  return html`<p>${done > 0 && tn(done, "1 promise was checked", "{n} promises were checked")}${
-    done > 0 && (times > 0 ? `, ${t("{n} times in all.", { n: times.toLocaleString() })}` : ".")
-  } ${
+  const values = { done, all: numbers.length, times: times.toLocaleString() };
+  const extent = times
+    ? t("{done} of {all} promises were checked, {times} times in all.", values)
+    : t("{done} of {all} promises were checked.", values);
+  return html`<p>${done > 0 && extent} ${
     later != null &&
     (later
       ? page(tn(later, "1 event has come since, which no audit has read.", "{n} events have come since, which no audit has read."))

@@ -1,5 +1,5 @@
 /** Which promises an audit checked, how often, and where each was broken; and what it did not check. */
-import { DASH, href, html, plain, State, t, tn } from "../show.js";
+import { href, html, plain, State, t, tn } from "../show.js";
 import { notChecked, promiseOf } from "./audit_text.js";
 import { Part } from "./facts.js";
 import { Rows } from "./rows.js";
@@ -18,20 +18,22 @@ export const PromiseText = ({ kind }) => {
   return words ? words.text : html`<code>${plain(kind)}</code>`;
 };
 
-/** @param {{promise: Checked}} props */
-function Found({ promise: { checked, found, events } }) {
-  if (!found) return checked === 0 ? t("nothing to check") : html`<${State} state="succeeded" word=${t("kept")} />`;
+/** `limited`: whether only findings about one's own tenants' jobs are told. @param {{promise: Checked, limited: boolean}} props */
+function Found({ promise: { checked, found, events }, limited }) {
+  if (!found && checked === 0) return t("nothing to check");
+  if (!found)
+    return html`<${State} state="succeeded" word=${limited ? t("nothing was found about your jobs") : t("kept")} />`;
   const shown = events.slice(0, SHOWN);
   return html`<${State} state="failed" word=${tn(found, "1 finding", "{n} findings")} />${
     shown.length > 0 &&
-    html`<small class="about">${t("Event")} ${shown.map((number, place) => [place > 0 && ", ", html`<${EventLink} number=${number} />`])}${
+    html`<small class="how about">${shown.length > 1 ? t("Events") : t("Event")} ${shown.map((number, place) => [place > 0 && ", ", html`<${EventLink} number=${number} />`])}${
       found > shown.length && " …"
     }</small>`
   }`;
 }
 
 /** @returns {import("./rows.js").Column<Checked>[]} */
-const columns = () => [
+const columns = (/** @type {boolean} */ limited) => [
   {
     id: "promise",
     title: t("Promise"),
@@ -44,18 +46,18 @@ const columns = () => [
     track: "minmax(6em, .6fr)",
     end: true,
     // Somebody who sees some tenants' jobs alone is told whether, and not how often.
-    cell: ({ checked }) => (checked === null ? DASH : tn(checked, "once", "{n} times")),
+    cell: ({ checked }) => (checked === null ? t("yes") : checked ? tn(checked, "once", "{n} times") : t("never")),
   },
   {
     id: "found",
     title: t("Outcome"),
     track: "minmax(9em, 1fr)",
-    cell: (promise) => html`<${Found} promise=${promise} />`,
+    cell: (promise) => html`<${Found} promise=${promise} limited=${limited} />`,
   },
 ];
 
 /** @param {{audit: Audit}} props */
-export function Promises({ audit: { checked, kinds, findings } }) {
+export function Promises({ audit: { checked, kinds, findings, limited } }) {
   const items = Object.entries(checked).map(([kind, number]) => ({
     kind,
     checked: /** @type {number | null} */ (number),
@@ -65,7 +67,7 @@ export function Promises({ audit: { checked, kinds, findings } }) {
       .map((/** @type {any} */ finding) => finding.event),
   }));
   return html`<${Part} title=${t("Promises")} note=${items.length || null}>
-    <${Rows} caption=${t("Promises")} columns=${columns()} items=${items} keyOf=${(/** @type {Checked} */ item) => item.kind}
+    <${Rows} caption=${t("Promises")} columns=${columns(limited)} items=${items} keyOf=${(/** @type {Checked} */ item) => item.kind}
       param="promises" empty=${t("This audit does not tell what it checked: its auditor is of a former version.")} />
   <//>`;
 }
