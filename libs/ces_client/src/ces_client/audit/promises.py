@@ -60,7 +60,7 @@ PROMISES: Final[Mapping[str, Promise]] = {
         "each change of a job, a task or a plan",
     ),
     RESERVATION: Promise(
-        "A waiting job starts by the time that it was told, unless others ran longer than they said or the cluster changed.",
+        "A waiting job starts by the time that it was told, unless others ran longer than said or the cluster changed.",
         "each start time that a job was told before it started",
     ),
     DEADLINE: Promise(

@@ -42,7 +42,7 @@ const PROMISES = {
     checked: t("each change of a job, a task or a plan"),
   }),
   reservation: () => ({
-    text: t("A waiting job starts by the time that it was told, unless others ran longer than they said or the cluster changed."),
+    text: t("A waiting job starts by the time that it was told, unless others ran longer than said or the cluster changed."),
     checked: t("each start time that a job was told before it started"),
   }),
   deadline: () => ({

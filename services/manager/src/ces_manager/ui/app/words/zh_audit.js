@@ -28,7 +28,7 @@ export default {
   "each worker and each flow that is given one": "每个得到地址的工作进程和每条得到编号的流",
   "Jobs and tasks change their state only in the ways that there are.": "作业和任务的状态只按规定的方式变化。",
   "each change of a job, a task or a plan": "作业、任务或计划的每次变化",
-  "A waiting job starts by the time that it was told, unless others ran longer than they said or the cluster changed.":
+  "A waiting job starts by the time that it was told, unless others ran longer than said or the cluster changed.":
     "等待的作业不迟于所告知的时间启动，除非其他作业运行得比声明的更久，或集群发生了变化。",
   "each start time that a job was told before it started": "作业启动前被告知的每个启动时间",
   "A job that was refused for its deadline is never started.": "因截止时间被拒绝的作业绝不会启动。",
