@@ -35,13 +35,14 @@ def admit_agents(client: Client) -> None:
 
 
 def admit_auditor(client: Client) -> None:
-    """An access token of its own, which another one replaces when half of its time is over: it sees all tenants'
-    jobs and publishes, as an operator may, and gives out no tokens."""
+    """An access token of its own, which another one replaces when half of its time is over, or where it is of a former
+    version, which gave it an operator's role."""
     now, former = datetime.now(UTC), auditor_now(client.url)
-    if former is not None and former.expires_at is not None and former.expires_at - now > LASTS / 2:
+    ends = None if former is None or former.role is not Role.AUDITOR else former.expires_at
+    if ends is not None and ends - now > LASTS / 2:
         return
     name = f"auditor-{now:%Y%m%d-%H%M%S}"
-    made = client.tokens.create(name, Role.OPERATOR, lasts_s=int(LASTS.total_seconds()))
+    made = client.tokens.create(name, Role.AUDITOR, lasts_s=int(LASTS.total_seconds()))
     write_secret(AUDITOR, json.dumps({"url": client.url, "token": made.token}))
     os.chown(AUDITOR, AUDITOR_USER, AUDITOR_USER)
     if former is not None:

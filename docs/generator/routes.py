@@ -15,10 +15,10 @@ from generator.markdown import code, table
 def by_role() -> str:
     """A table: the role, and what it may ask for beyond those before it."""
     rows = [
-        (str(role), code(f"{method} {route.path}"), _first_sentence(route))
+        (" or ".join(_needed(route)), code(f"{method} {route.path}"), _first_sentence(route))
         for role in Role
         for route in _routes()
-        if _needed(route) is role
+        if _needed(route)[:1] == (role,)
         for method in sorted(route.methods)
     ]
     return table(("least role", "request", "what it does"), rows)
@@ -29,9 +29,9 @@ def _routes() -> list[APIRoute]:
     return sorted(found, key=lambda route: route.path)
 
 
-def _needed(route: APIRoute) -> Role | None:
-    """None where anybody may ask."""
-    return next((each.dependency.role for each in route.dependencies if isinstance(each.dependency, Requires)), None)
+def _needed(route: APIRoute) -> tuple[Role, ...]:
+    """One of these; none where anybody may ask."""
+    return next((each.dependency.roles for each in route.dependencies if isinstance(each.dependency, Requires)), ())
 
 
 def _first_sentence(route: APIRoute) -> str:

@@ -85,7 +85,7 @@ def test_the_cluster_is_audited_by_itself(stack: Stack) -> None:
     """With a token of its own, which is nobody else's."""
     said = stack.container("auditor").exec_run(["ces", "whoami", "-o", "json"])
     auditor = json.loads(said.output)
-    assert (auditor["name"].startswith("auditor-"), auditor["role"]) == (True, "operator")
+    assert (auditor["name"].startswith("auditor-"), auditor["role"]) == (True, "auditor")
     assert stack.container("auditor").exec_run(["ls", "/secrets"]).exit_code != 0
     assert "nothing was wrong" in stack.container("auditor").logs().decode()
     stack.compose("up", "-d", "--no-build", "bootstrap")

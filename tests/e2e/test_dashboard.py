@@ -311,12 +311,26 @@ def test_an_audit_that_is_published_is_told_on_the_first_page_and_its_own(cluste
     assert run.returncode == 0, run.stdout + run.stderr
     last = json.loads(run.stdout)["last"]
     with opened() as seen:
-        seen.text(re.compile("Last audit"))
+        seen.text(re.compile(r"Last audit.* events? since", re.DOTALL))
         seen.page.get_by_role("link", name="every promise kept").click()
         seen.heading("Audit")
         seen.text(re.compile(rf"every promise kept.*events \d+ to {last}", re.DOTALL))
         seen.text("admin")
+        seen.text(re.compile(r"\d+ of 13 promises were checked, [\d,]+ times in all"))
+        rows = seen.page.get_by_role("table", name="Promises").get_by_role("row")
+        expect(rows.filter(has_text="Each task runs in one place").filter(has_text="kept")).to_be_visible(
+            timeout=PATIENCE_MS
+        )
+        seen.text(re.compile("what was given, not what was measured"))
         seen.text("Highest use")
+        seen.page.set_viewport_size({"width": 340, "height": 700})
+        for name in ("Promises", "Highest use"):
+            box = seen.page.get_by_role("table", name=name).bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= 340, name
+        assert seen.page.evaluate("document.documentElement.scrollWidth") <= 340
+        cluster.finish(cluster.submit(recorded_job("unread", 0)))
+        seen.text(re.compile(r"[1-9]\d* events have come since"))
         assert seen.axe() == []
 
 
@@ -326,10 +340,11 @@ def test_a_finding_leads_to_its_event_its_job_and_its_node(cluster: FaultCluster
     events = [event for event in cluster.client.jobs.events_so_far(job) if event.type == "ces.v1.plan.committed"]
     shows = events[0].sequence
     assert shows is not None
-    about = {"event": shows, "kind": "overbooked", "text": f"cpu of node n1: 5 of 4 {ODD}", "job": job, "node": "n1"}
+    about = {"event": shows, "kind": "node-capacity", "text": f"cpu of node n1: 5 of 4 {ODD}", "job": job, "node": "n1"}
     report = AuditReport(
         version="1", began_at=datetime.now(UTC), took_s=1.0, events=shows, first=1, last=shows,
-        kinds={"overbooked": 3}, findings=[AuditFinding.model_validate(about)],
+        checked={"node-capacity": 9, "log": shows, "held": 0}, kinds={"node-capacity": 3},
+        findings=[AuditFinding.model_validate(about)],
     )  # fmt: skip
     first = cluster.client.audits.publish(report)
     with opened(color_scheme="dark") as seen:
@@ -338,6 +353,11 @@ def test_a_finding_leads_to_its_event_its_job_and_its_node(cluster: FaultCluster
         seen.text(re.compile("and 2 more"))
         seen.text(re.compile("<script>alert"))
         assert seen.axe() == []
+        broken = seen.page.get_by_role("table", name="Promises").get_by_role("row").nth(1)
+        expect(broken).to_contain_text(re.compile("No node gives out more.*9 times.*3 findings", re.DOTALL))
+        assert broken.get_by_role("link", name=str(shows)).get_attribute("href") == f"#/events?from={shows}"
+        seen.text(re.compile("2 of 3 promises were checked"))
+        seen.text("nothing to check")
         row = seen.page.get_by_role("table", name="Findings").get_by_role("row").nth(1)
         assert row.get_by_role("link", name="found").get_attribute("href") == f"#/jobs/{job}"
         assert row.get_by_role("link", name="n1").get_attribute("href") == "#/nodes/n1"

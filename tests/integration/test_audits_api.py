@@ -19,7 +19,12 @@ def report(last: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def finding(event: int = 2, **more: Any) -> dict[str, Any]:
-    return {"event": event, "kind": "overbooked", "text": "cpu of node n1: 5 of 4 is overbooked", "node": "n1"} | more
+    return {
+        "event": event,
+        "kind": "node-capacity",
+        "text": "cpu of node n1: 5 of 4 is overbooked",
+        "node": "n1",
+    } | more
 
 
 async def published(api: Api, **more: Any) -> dict[str, Any]:
@@ -41,14 +46,18 @@ async def test_what_is_published_is_kept_with_who_did_it(api_on_either: Api) -> 
     api = api_on_either
     job = (await api.submit(tenant="red"))["id"]
     await api.refused("GET", "/v1/audits/latest", 404)
-    first = await published(api, last=1, peaks=[{"what": "cpu", "where": "n1", "used": 1, "capacity": 2, "event": 1}])
-    async with await client_of(api, "operator") as operator:
-        answer = await operator.post(
-            "/v1/audits", json=report(last=1, kinds={"overbooked": 7}, findings=[finding(1, job=job)], plans=3)
+    checked = {"log": 1, "held": 0}
+    first = await published(
+        api, last=1, checked=checked, peaks=[{"what": "cpu", "where": "n1", "used": 1, "capacity": 2, "event": 1}]
+    )
+    async with await client_of(api, "auditor") as auditor:
+        answer = await auditor.post(
+            "/v1/audits", json=report(last=1, kinds={"node-capacity": 7}, findings=[finding(1, job=job)], plans=3)
         )
         second = answer.json()
-    assert (second["published_by"], second["findings_total"], second["plans"]) == ("a-operator", 7, 3)
+    assert (second["published_by"], second["findings_total"], second["plans"]) == ("a-auditor", 7, 3)
     assert second["findings"] == [finding(1, job=job) | {"link": None, "name": "ring", "tenant": "red"}]
+    assert (first["checked"], second["checked"]) == (checked, {}), "an auditor of before does not tell"
     assert (await api.http.get("/v1/audits/latest")).json() == second
     assert (await api.http.get(f"/v1/audits/{first['id']}")).json() == first
     listed = (await api.http.get("/v1/audits")).json()
@@ -65,8 +74,10 @@ async def test_what_is_published_is_kept_with_who_did_it(api_on_either: Api) -> 
 async def test_a_tenant_sees_what_is_about_its_own_jobs_alone(api: Api) -> None:
     jobs = {tenant: (await api.submit(name=f"of-{tenant}", tenant=tenant))["id"] for tenant in ("red", "blue")}
     found = [finding(job=jobs["red"]), finding(job=jobs["blue"], kind="twice"), finding(job=None), finding(job="gone")]
-    kinds = {"overbooked": 30, "twice": 20}
-    whole = await published(api, findings=found, kinds=kinds, jobs={"queued": 2}, plans=4, held=5)
+    kinds = {"node-capacity": 30, "twice": 20}
+    checked = {"node-capacity": 900, "twice": 70, "held": 0}
+    whole = await published(api, findings=found, kinds=kinds, checked=checked, jobs={"queued": 2}, plans=4, held=5)
+    assert whole["checked"] == checked
     assert (whole["findings_total"], whole["limited"], len(whole["findings"])) == (50, False, 4)
     for role in ("viewer", "submitter"):
         async with await client_of(api, role, "red") as http:
@@ -75,10 +86,11 @@ async def test_a_tenant_sees_what_is_about_its_own_jobs_alone(api: Api) -> None:
             one = (await http.get(f"/v1/audits/{whole['id']}")).json()
         assert one == view == listed | {"findings": view["findings"]}
         assert [each["job"] for each in view["findings"]] == [jobs["red"]]
-        assert (view["kinds"], view["findings_total"], view["limited"]) == ({"overbooked": 1}, 1, True)
+        assert (view["kinds"], view["findings_total"], view["limited"]) == ({"node-capacity": 1}, 1, True)
         assert (view["jobs"], view["plans"], view["held"]) == ({}, None, None)
+        assert view["checked"] == {"node-capacity": None, "twice": None, "held": 0}, "whether, and not how often"
     async with await client_of(api, "viewer", "red", "blue") as http:
-        assert (await http.get("/v1/audits/latest")).json()["kinds"] == {"overbooked": 1, "twice": 1}
+        assert (await http.get("/v1/audits/latest")).json()["kinds"] == {"node-capacity": 1, "twice": 1}
 
 
 @pytest.mark.parametrize(
@@ -87,15 +99,22 @@ async def test_a_tenant_sees_what_is_about_its_own_jobs_alone(api: Api) -> None:
         ({"last": 99}, "last", "this audit is of another cluster"),
         ({"first": 2, "last": 1}, "body", "in this order"),
         ({"last": None}, "body", "in this order"),
-        ({"findings": [finding(event=3)], "kinds": {"overbooked": 1}}, "body", "findings[0].event"),
-        ({"findings": [finding()]}, "body", "1 of overbooked are listed"),
-        ({"findings": [finding()] * (MAX_FINDINGS + 1), "kinds": {"overbooked": 201}}, "findings", "200"),
-        ({"findings": [finding(text="x" * 501)], "kinds": {"overbooked": 1}}, "findings.0.text", "500"),
-        ({"findings": [finding(text="a\0b")], "kinds": {"overbooked": 1}}, "findings.0.text", "null"),
-        ({"findings": [finding(link="n1")], "kinds": {"overbooked": 1}}, "findings.0.link", "match"),
+        ({"findings": [finding(event=3)], "kinds": {"node-capacity": 1}}, "body", "findings[0].event"),
+        ({"findings": [finding()]}, "body", "1 of node-capacity are listed"),
+        ({"findings": [finding()] * (MAX_FINDINGS + 1), "kinds": {"node-capacity": 201}}, "findings", "200"),
+        ({"findings": [finding(text="x" * 501)], "kinds": {"node-capacity": 1}}, "findings.0.text", "500"),
+        ({"findings": [finding(text="a\0b")], "kinds": {"node-capacity": 1}}, "findings.0.text", "null"),
+        ({"findings": [finding(link="n1")], "kinds": {"node-capacity": 1}}, "findings.0.link", "match"),
         ({"kinds": {"Over booked": 1}}, "kinds", "match"),
-        ({"kinds": {"overbooked": -1}}, "kinds.overbooked", "at least 0"),
+        ({"kinds": {"node-capacity": -1}}, "kinds.node-capacity", "at least 0"),
         ({"unjudged": ["x"] * 33}, "unjudged", "32"),
+        ({"checked": {"log": -1}}, "checked.log", "at least 0"),
+        ({"checked": {f"p{chr(97 + i % 26)}{chr(97 + i // 26)}": 1 for i in range(33)}}, "checked", "32"),
+        (
+            {"checked": {"node-capacity": 0}, "kinds": {"node-capacity": 1}},
+            "body",
+            "how often node-capacity was",
+        ),
         ({"began_at": "2026-01-01T09:00:00"}, "began_at", "time zone"),
         ({"took_s": -1}, "took_s", "at least 0"),
         ({"more": 1}, "more", "unknown"),

@@ -38,7 +38,9 @@ def numbered(facts: Sequence[Fact], first: int = 1) -> list[Event]:
 
 def audit(events: Sequence[Event], inventory: Inventory, *, finished: bool = True) -> Verdict:
     """The verdict on a whole log of a cluster that is idle at its end."""
-    return judge(events, inventory, finished=finished)
+    verdict = judge(events, inventory, finished=finished)
+    assert all(verdict.checked[finding.kind] for finding in verdict.findings)
+    return verdict
 
 
 def findings(facts: Sequence[Fact], inventory: Inventory = INVENTORY, *, finished: bool = True) -> tuple[Finding, ...]:

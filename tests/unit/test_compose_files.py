@@ -172,16 +172,16 @@ def test_the_auditor_is_let_in_with_a_token_of_its_own(tmp_path: Path, monkeypat
     monkeypatch.setattr(bootstrap, "auditor_now", lambda _: None)
     bootstrap.admit_auditor(client)
     [(name, role, lasts_s)] = made
-    assert (name.startswith("auditor-"), role, lasts_s) == (True, "operator", 730 * 86400)
+    assert (name.startswith("auditor-"), role, lasts_s) == (True, "auditor", 730 * 86400)
     assert json.loads(file.read_text()) == {"url": client.url, "token": f"token-of-{name}"}
     assert file.stat().st_mode & 0o077 == 0
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     assert given == [(file, 10016, 10016)]
     assert services["auditor"]["user"] == "10016:10016"
-    for left_days, number in ((366, 1), (364, 2)):
+    for left_days, role, number in ((366, Role.AUDITOR, 1), (364, Role.AUDITOR, 2), (729, Role.OPERATOR, 3)):
         ends = datetime.now(UTC) + timedelta(days=left_days)
-        good = Identity(name=name, role=Role.OPERATOR, expires_at=ends)
+        good = Identity(name=name, role=role, expires_at=ends)
         monkeypatch.setattr(bootstrap, "auditor_now", lambda _, good=good: good)
         bootstrap.admit_auditor(client)
         assert len(made) == number
-    assert revoked == [name]
+    assert revoked == [name, name]

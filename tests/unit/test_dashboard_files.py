@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ces_client.audit import NOT_CHECKED, PROMISES
+
 ROOT = Path(__file__).parents[2]
 UI = ROOT / "services/manager/src/ces_manager/ui"
 OURS = sorted((UI / "app").rglob("*.js"))
@@ -41,6 +43,14 @@ def test_every_sentence_has_its_chinese() -> None:
     said = sentences()
     assert len(said) > 300
     assert {text: file for text, file in said.items() if text not in known} == {}
+
+
+def test_promises_are_said_in_the_auditors_words() -> None:
+    source = (UI / "app/parts/audit_text.js").read_text()
+    said = r'^  "?([a-z-]+)"?: \(\) => \(\{\n    text: t\("(.*)"\),\n    checked: t\("(.*)"\),$'
+    promised = [(kind, text, checked) for kind, text, checked in re.findall(said, source, re.MULTILINE)]
+    assert promised == [(kind, promise.text, promise.checked) for kind, promise in PROMISES.items()]
+    assert re.findall(r'^  t\("(.*)"\),$', source, re.MULTILINE) == list(NOT_CHECKED)
 
 
 @pytest.mark.parametrize("file", OURS, ids=lambda path: str(path.relative_to(UI)))

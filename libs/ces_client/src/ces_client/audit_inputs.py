@@ -23,7 +23,12 @@ def judge(events: Iterable[Event], inventory: Inventory, *, finished: bool = Fal
 
     Raises BadInput for events without the fields of their type.
     """
-    books, count = Books(inventory), 0
+    return judge_more(Books(inventory), events, inventory, finished=finished)
+
+
+def judge_more(books: Books, events: Iterable[Event], inventory: Inventory, *, finished: bool = False) -> Verdict:
+    """The verdict on what the books hold and the events that follow. Raises BadInput; the books are of no use then."""
+    books.go_on(inventory)
     for count, event in enumerate(events, start=1):
         try:
             books.read(event)
@@ -34,9 +39,10 @@ def judge(events: Iterable[Event], inventory: Inventory, *, finished: bool = Fal
     return verdict_of(books, inventory)
 
 
-def events_until_now(client: Client) -> Iterator[Event]:
-    """A cluster's events, from the oldest that it keeps up to the last when this was asked."""
-    return (event.data for event in client.events_so_far())
+def events_until_now(client: Client, after: int = 0) -> Iterator[Event]:
+    """A cluster's events, from the oldest that it keeps later than number ``after`` up to the last when this was
+    asked."""
+    return (event.data for event in client.events_so_far(after=after))
 
 
 def events_of_file(path: Path) -> Iterator[Event]:

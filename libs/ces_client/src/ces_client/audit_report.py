@@ -19,6 +19,7 @@ def report_of(verdict: Verdict, *, version: str, began_at: datetime, took_s: flo
         events=verdict.events,
         first=verdict.first,
         last=verdict.last,
+        checked=dict(verdict.checked),
         kinds=Counter(finding.kind for finding in verdict.findings),
         jobs={state.lower(): number for state, number in verdict.jobs.items()},
         plans=verdict.plans,

@@ -109,7 +109,8 @@ def _view(row: AuditRow, tenants: Collection[str] | None) -> AuditView:
 def _told(row: AuditRow, tenants: Collection[str] | None) -> dict[str, object]:
     outcome = dict(row.outcome) | {"peaks": [dict(peak) for peak in row.outcome.peaks]}
     if tenants is not None:
-        outcome |= {"kinds": _of(row.shares, tenants), "jobs": {}, "plans": None, "held": None}
+        checked = {promise: None if number else 0 for promise, number in row.outcome.checked.items()}
+        outcome |= {"kinds": _of(row.shares, tenants), "checked": checked, "jobs": {}, "plans": None, "held": None}
     return outcome | {
         "id": row.id,
         "published_at": row.published_at,

@@ -112,7 +112,7 @@ def test_a_plan_that_is_not_the_jobs_is_found() -> None:
     text = found(WHOLE, other)
     assert "asks for ['t-0', 't-9'], the plan has ['t-0', 't-1']" in text
     assert "which is no link" in text
-    assert kinds(WHOLE, other) == {"plan"}
+    assert kinds(WHOLE, other) == {"request", "flow-path"}
     assert "outside of 1 to 99" in found([*START, plan(rate=100)])
 
 

@@ -30,7 +30,7 @@ def test_what_is_overbooked_is_found() -> None:
     assert "medium air: 50 of 59 is overbooked" not in found(WHOLE, replace(narrow, tunnelled={"air"}))
     big = replace(INVENTORY, jobs={"j": asked((1001, 10, 0), (600, 10, 0))})
     assert "cpu of node a: 1001 of 1000 is overbooked" in found(WHOLE, big)
-    assert kinds(WHOLE, small) == kinds(WHOLE, big) == {"overbooked"}
+    assert (kinds(WHOLE, small), kinds(WHOLE, big)) == ({"link-capacity"}, {"node-capacity"})
 
 
 def test_what_is_freed_in_between_can_be_given_away_again() -> None:
@@ -102,4 +102,5 @@ def test_whatever_is_given_away_beyond_what_there_is_is_found(log: Any, data: st
         inventory = replace(inventory, jobs={**inventory.jobs, name: JobRequest(tasks)})
         node, link = facts[at][1]["allocations"][0]["node"], None
         what = f"cpu of node {node}: 1001 of 1000 is overbooked"
-    assert Finding(at + 1, "overbooked", what, name, node, link) in findings(facts, inventory)
+    kind = "node-capacity" if node else "link-capacity"
+    assert Finding(at + 1, kind, what, name, node, link) in findings(facts, inventory)

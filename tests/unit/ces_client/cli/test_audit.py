@@ -58,7 +58,10 @@ def test_a_clean_log(log: Path, topology: Path, job: Path) -> None:
     text = ces("--log", log, "--topology", topology, "--job", job, code=1).stdout
     assert "memory of node a: 67108864 of 100 is overbooked" in text
     text = ces("--log", log, "--topology", topology).stdout
-    assert "nothing was wrong" in text
+    assert "nothing was wrong in 41 checks of 8 promises" in text
+    row = next(line.split() for line in text.splitlines() if line.startswith("link-capacity"))
+    assert row[:3] == ["link-capacity", "1", "0"]
+    assert "Quotas and shares of tenants" in text, "what is not checked is said as well"
     assert "1 (1 succeeded)" in text
     assert "CPU, memory and GPUs of 1 jobs: what their tasks asked for is not known" in text
     told = json.loads(ces("--log", log, "--topology", topology, "-o", "json").stdout)
@@ -73,7 +76,7 @@ def test_findings_end_it_with_status_1(log: Path, topology: Path) -> None:
     assert "1 finding" in text
     told = json.loads(ces("--log", log, "--topology", topology, "-o", "json", code=1).stdout)
     (finding,) = told["findings"]
-    assert (finding["event"], finding["kind"]) == (6, "overbooked")
+    assert (finding["event"], finding["kind"]) == (6, "link-capacity")
 
 
 def test_only_a_finished_log_must_hold_nothing(tmp_path: Path, topology: Path) -> None:

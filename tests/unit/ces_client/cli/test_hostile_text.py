@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import ces_client
 import ces_testbed.cli
-from ces_client.audit import Finding, Peak, Verdict
+from ces_client.audit import PROMISES, Finding, Peak, Verdict
 from ces_client.cli import app, output
 from ces_client.view import audit, drain, flows, job, lists, plan, queue_status, tokens
 from ces_common.jobfile import JobFile
@@ -73,7 +73,7 @@ JOB_FILE = JobFile.model_validate(
 VERDICT = Verdict(
     events=1, first=1, last=1, since=EVIL, until=EVIL, jobs={EVIL: 1}, plans=1, revisions=1, held=1, deadlines_kept=1,
     deadlines_missed=1, peaks=(Peak(EVIL, EVIL, 1, 1, 1, EVIL),), unjudged=(EVIL,),
-    findings=(Finding(1, "overbooked", EVIL),),
+    checked=dict.fromkeys(PROMISES, 1), findings=(Finding(1, "node-capacity", EVIL),),
 )  # fmt: skip
 
 # Each function of a view that gives a picture, with what it is given.

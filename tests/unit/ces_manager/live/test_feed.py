@@ -26,7 +26,7 @@ class World:
         if self.down:
             raise OperationalError("select", {}, Exception("gone"))
         jobs = {f"{tenant}-job": {"tenant": tenant, "n": self.looks} for tenant in ("red", "blue")}
-        return Picture(self.looks, "now", {"n1": {"used": self.looks}}, {}, {}, jobs, {}, {})
+        return Picture(self.looks, 0, "now", {"n1": {"used": self.looks}}, {}, {}, jobs, {}, {})
 
 
 @pytest.fixture

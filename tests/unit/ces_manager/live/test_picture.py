@@ -22,6 +22,7 @@ COUNTS = st.dictionaries(
 PICTURES = st.builds(
     Picture,
     version=st.integers(0, 9),
+    event=st.integers(0, 9),
     at=st.just("now"),
     nodes=SECTIONS,
     links=SECTIONS,
@@ -37,7 +38,7 @@ def merged(whole: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     """As a client takes it: fields into records, nothing where it says null."""
     after = json.loads(json.dumps(whole))
     for name, news in json.loads(json.dumps(change)).items():
-        if name in ("at", "version"):
+        if name in ("at", "version", "event"):
             after[name] = news
             continue
         for key, value in news.items():
@@ -72,10 +73,15 @@ def test_nothing_of_another_tenant_is_told(before: Picture, after: Picture) -> N
 
 @given(picture=PICTURES, tenants=GROUPS)
 def test_what_has_not_changed_is_not_told(picture: Picture, tenants: frozenset[str] | None) -> None:
-    assert changed(picture, picture, tenants) == {"at": picture.at, "version": picture.version}
+    assert changed(picture, picture, tenants) == {"at": picture.at, "version": picture.version, "event": picture.event}
 
 
 def test_only_fields_that_changed_are_told() -> None:
-    before = Picture(1, "then", {"n1": {"used": 1, "cpu": 4}, "n2": {"used": 0, "cpu": 4}}, {}, {}, {}, {}, {})
-    after = Picture(2, "now", {"n1": {"used": 2, "cpu": 4}}, {}, {}, {}, {}, {})
-    assert changed(before, after, None) == {"at": "now", "version": 2, "nodes": {"n1": {"used": 2}, "n2": None}}
+    before = Picture(1, 5, "then", {"n1": {"used": 1, "cpu": 4}, "n2": {"used": 0, "cpu": 4}}, {}, {}, {}, {}, {})
+    after = Picture(2, 7, "now", {"n1": {"used": 2, "cpu": 4}}, {}, {}, {}, {}, {})
+    assert changed(before, after, None) == {
+        "at": "now",
+        "version": 2,
+        "event": 7,
+        "nodes": {"n1": {"used": 2}, "n2": None},
+    }

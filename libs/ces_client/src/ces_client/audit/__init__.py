@@ -5,14 +5,16 @@ it also finds what a mistake in the manager's checks or state tables would let p
 """
 
 from ces_client.audit.books import Books, Event
-from ces_client.audit.findings import KINDS, Finding
+from ces_client.audit.findings import Finding
 from ces_client.audit.inventory import Amounts, Inventory, JobRequest
 from ces_client.audit.lifecycle import Allocation
+from ces_client.audit.promises import NOT_CHECKED, PROMISES, Promise
 from ces_client.audit.usage import Peak
 from ces_client.audit.verdict import Verdict, verdict_of
 
 __all__ = [
-    "KINDS",
+    "NOT_CHECKED",
+    "PROMISES",
     "Allocation",
     "Amounts",
     "Books",
@@ -21,6 +23,7 @@ __all__ = [
     "Inventory",
     "JobRequest",
     "Peak",
+    "Promise",
     "Verdict",
     "verdict_of",
 ]

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ces_client.audit import plan_checks, promises
 from ces_client.audit.cpu_amounts import amounts_of, cpu_held, wrong_start
 from ces_client.audit.deadlines import Deadlines
 from ces_client.audit.findings import NOWHERE, Findings
 from ces_client.audit.former_words import in_present_words
 from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
-from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, OVER, PLACED, RUNS, Allocation, Flow, Job, NextSize
+from ces_client.audit.lifecycle import OVER, PLACED, Allocation, Flow, Job, NextSize
 from ces_client.audit.next_size import beyond
-from ces_client.audit.plan_checks import revised, wrong_flows, wrong_nodes, wrong_revision, wrong_size, wrong_tasks
+from ces_client.audit.nodes import Nodes
 from ces_client.audit.reservations import Reservations
+from ces_client.audit.step_checks import wrong_allocation_step, wrong_job_step, wrong_revision_step
 from ces_client.audit.usage import Peak, Usage
 
 Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
@@ -22,7 +24,7 @@ Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
 
 class Books:
     """The state of the cluster after the events read so far, and the ``findings`` of the audit. Give ``read`` every
-    event in order, then call ``close``. ``allocations`` includes ended ones.
+    event in order, then call ``close``; more may be read after that. ``allocations`` includes ended ones.
     Where the oldest events were dropped, jobs that began before the log are not judged (``before``)."""
 
     def __init__(self, inventory: Inventory) -> None:
@@ -31,7 +33,7 @@ class Books:
         self._reservations = Reservations()
         self.deadlines = Deadlines()
         found = Findings()
-        self.findings, self._find, self._find_all, self._found = found.all, found.add, found.add_all, found
+        self.findings, self._find, self._check, self._found = found.all, found.add, found.check, found
         self.jobs: dict[str, Job] = {}
         self.before: set[str] = set()
         self.allocations: dict[str, Allocation] = {}
@@ -40,7 +42,7 @@ class Books:
         self.count = self.revisions = 0
         self.plans: set[str] = set()
         self._ids: set[str] = set()
-        self._nodes: dict[str, dict[str, Any]] = {}
+        self._nodes = Nodes()
         self._addresses: Counter[tuple[str, int]] = Counter()
         self._numbers: Counter[int] = Counter()
         self._number = 0  # of the event that is being read
@@ -51,6 +53,17 @@ class Books:
     def peaks(self) -> Mapping[str, Peak]:
         """The highest use of each kind so far."""
         return self._usage.peaks
+
+    @property
+    def checked(self) -> dict[str, int]:
+        """By kind of finding how much was checked so far."""
+        others = {promises.DEADLINE: self.deadlines.checked, promises.RESERVATION: self._reservations.checked}
+        return {**dict.fromkeys(promises.PROMISES, 0), **self._found.checked, **self._usage.checked, **others}
+
+    def go_on(self, inventory: Inventory) -> None:
+        """What the cluster has by now, for the events to come. Nodes tell of theirs in the log."""
+        self._inventory = inventory
+        self._usage.set_links(inventory)
 
     def read(self, event: Event) -> None:
         """Replays the next event. Raises KeyError, TypeError or ValueError if it lacks fields of its type."""
@@ -69,7 +82,7 @@ class Books:
         self._ids.add(event["id"])
         self.first, self.last = self.first or event, event
         self.count += 1
-        self._find_all("deadline", self.deadlines.read(aggregate, kind, data, self._time))
+        self._check(promises.DEADLINE, self.deadlines.read(aggregate, kind, data, self._time), 0)
         match aggregate, kind:
             case "plan", "committed":
                 self._plan(data)
@@ -97,22 +110,23 @@ class Books:
         self._settle()
         if not finished:
             return
+        self._check(promises.HELD, (), len(self.jobs) + len(self.allocations))
         for name, job in self.jobs.items():
             if job.state not in OVER:
-                self._find("held", f"job {name} ends {job.state}", job=name, where=NOWHERE)
+                self._find(promises.HELD, f"job {name} ends {job.state}", job=name, where=NOWHERE)
             if job.flows:
-                self._find("held", f"job {name} still holds {len(job.flows)} flows", job=name, where=NOWHERE)
+                self._find(promises.HELD, f"job {name} still holds {len(job.flows)} flows", job=name, where=NOWHERE)
         for each in self.live():
             text = f"allocation {each.id} ({each.task}) ends {each.state}"
-            self._find("held", text, job=each.job, where=(each.node, None))
+            self._find(promises.HELD, text, job=each.job, where=(each.node, None))
 
     def live(self) -> Iterator[Allocation]:
         """Allocations that hold capacity."""
         return (allocation for allocation in self.allocations.values() if allocation.live)
 
     def _settle(self) -> None:
-        for text, where in self._usage.settle(self._number, self._time):
-            self._find("overbooked", text, where=where)
+        for kind, text, where in self._usage.settle(self._number, self._time):
+            self._find(kind, text, where=where)
 
     @property
     def _late(self) -> bool:
@@ -120,16 +134,9 @@ class Books:
         return self.first is not None and int(self.first["sequence"]) != 1
 
     def _node(self, data: Mapping[str, Any]) -> None:
-        node = self._nodes.setdefault(data["node"], {"state": "unreachable", "cordoned": False, "reclaimed": False})
+        self._nodes.read(data)
         self._usage.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
         self._reservations.disturb(self._time)
-        change = data["change"]
-        if change in ("ready", "unreachable"):
-            node["state"] = change
-        elif change in ("cordoned", "uncordoned", "drained"):
-            node["cordoned"] = change != "uncordoned"
-        elif change in ("reclaimed", "lent"):
-            node["reclaimed"] = change == "reclaimed"
 
     # jobs
 
@@ -143,22 +150,17 @@ class Books:
             return
         job = self.jobs.setdefault(name, Job(data["name"]))
         if kind == "waiting":
-            if job.state not in ("queued", "suspended"):
-                self._find("step", f"job {name} waits but is {job.state}")
+            waits = job.state in ("queued", "suspended")
+            self._check(promises.STEP, [] if waits else [f"job {name} waits but is {job.state}"])
             queue_status = data.get("queue_status") or {}
             if queue_status.get("reserved") and queue_status.get("start_at"):
                 self._reservations.reserve(name, self._number, self._time, queue_status["start_at"])
             return
         state = data["state"]
         if kind != state:
-            self._find("log", f"says job.{kind} and {state}")
-        if data.get("previous") != job.state:
-            self._find("step", f"job {name} comes from {data.get('previous')} but was {job.state}")
-        if state not in JOB_STEPS.get(job.state, set()):
-            self._find("step", f"job {name} goes from {job.state} to {state}")
-        expected = job.attempt + (state == "queued")
-        if data["attempt"] != expected:
-            self._find("step", f"job {name} is at attempt {data['attempt']}, not {expected}")
+            self._find(promises.LOG, f"says job.{kind} and {state}")
+        states = [self.allocations[each].state for each in job.allocations]
+        self._check(promises.STEP, wrong_job_step(name, job, data, states))
         before, job.state, job.attempt = job.state, state, data["attempt"]
         if state in OVER or state == "rescheduling":
             self._reservations.withdraw(name)
@@ -166,13 +168,9 @@ class Books:
             self._suspend(name, job)
         elif (before, state) == ("suspended", "running"):
             self._resume(name, job)
-        states = [self.allocations[each].state for each in job.allocations]
-        if state == "queued" and job.live:
-            self._find("twice", f"job {name} queues again while something of it is live")
-        if (before, state) == ("starting", "running") and not set(states) <= {"running", "succeeded"}:
-            self._find("step", f"job {name} runs while its tasks are {states}")
-        if state == "succeeded" and set(states) != {"succeeded"}:
-            self._find("step", f"job {name} succeeds while its tasks are {states}")
+        if state == "queued" and before is not None:
+            live = [f"job {name} queues again while something of it is live"] if job.live else []
+            self._check(promises.TWICE, live)
         self._release(job)
 
     def _began_before(self, name: str) -> bool:
@@ -201,25 +199,17 @@ class Books:
             return
         known = self.allocations.get(data["allocation"])
         if known is None:
-            self._find("plan", f"allocation {data['allocation']} is in no plan")
+            self._check(promises.STEP, [f"allocation {data['allocation']} is in no plan"])
             return
         state, job = data["state"], self.jobs[known.job]
         who = f"allocation {known.id} ({known.task} on {known.node})"
         if kind != state:
-            self._find("log", f"says allocation.{kind} and {state}")
+            self._find(promises.LOG, f"says allocation.{kind} and {state}")
         if (data["job"], data["task"], data["node"]) != (known.job, known.task, known.node):
-            self._find("log", f"{who} is said to be {data['job']} {data['task']} on {data['node']}")
-        if data.get("previous") != known.state:
-            self._find("step", f"{who} comes from {data.get('previous')} but was {known.state}")
-        if state not in ALLOCATION_STEPS.get(known.state, set()):
-            self._find("step", f"{who} goes from {known.state} to {state}")
-        expected = known.incarnation + (state == "pending")
-        if data["incarnation"] != expected:
-            self._find("step", f"{who} is at incarnation {data['incarnation']}, not {expected}")
+            self._find(promises.LOG, f"{who} is said to be {data['job']} {data['task']} on {data['node']}")
+        self._check(promises.STEP, wrong_allocation_step(who, known, job, data))
         if state == "running":
             self._check_running(known, job, who)
-        if known.id not in job.allocations:
-            self._find("step", f"{who} belongs to an attempt that is over")
         was, known.state, known.incarnation = known.live, state, data["incarnation"]
         if known.live != was:
             self._hold(known, 1 if known.live else -1)
@@ -228,20 +218,23 @@ class Books:
         self._release(job)
 
     def _check_running(self, allocation: Allocation, job: Job, who: str) -> None:
-        if job.state not in RUNS:
-            self._find("step", f"{who} runs while its job is {job.state}")
+        self._check(promises.TWICE, ())
         for each in sorted(job.live - {allocation.id}):
             other = self.allocations[each]
             if other.task == allocation.task and other.state == "running":
-                self._find("twice", f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too")
+                self._find(
+                    promises.TWICE, f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too"
+                )
 
     def _suspend(self, name: str, job: Job) -> None:
         """Its workers are frozen: they hold no CPU, and its flows no bandwidth."""
         request = self._request_of(name)
-        if request is not None and request.suspendable is False:
-            self._find("plan", f"job {name} is suspended, and its file does not let it be")
+        if request is not None and request.suspendable is not None:
+            refused = [] if request.suspendable else [f"job {name} is suspended, and its file does not let it be"]
+            self._check(promises.REQUEST, refused)
+        self._check(promises.HELD, ())
         if any(flow["rate"] for flow in job.flows.values()):
-            self._find("held", f"job {name} is suspended while its flows have bandwidth")
+            self._find(promises.HELD, f"job {name} is suspended while its flows have bandwidth")
         for each in job.live:
             self.allocations[each].cpu = None
             self._hold_now(self.allocations[each], (0, *self.allocations[each].held[1:]))
@@ -250,7 +243,7 @@ class Books:
     def _resume(self, name: str, job: Job) -> None:
         for each in job.live:
             self._hold_now(self.allocations[each], self._amounts(self.allocations[each]))
-        self._find_all("reservation", self._reservations.resume(name, self._time))
+        self._check(promises.RESERVATION, self._reservations.resume(name, self._time), 0)
 
     def _amounts(self, allocation: Allocation) -> Amounts:
         request = self._request_of(allocation.job)
@@ -280,20 +273,22 @@ class Books:
     def _plan(self, data: Mapping[str, Any]) -> None:
         name = data["job"]
         if data["plan"] in self.plans:
-            self._find("plan", f"plan {data['plan']} is committed again")
+            self._check(promises.STEP, [f"plan {data['plan']} is committed again"])
         self.plans.add(data["plan"])
         if self._began_before(name):
             return
         job = self.jobs.setdefault(name, Job())
+        self._check(promises.STEP, ())
+        self._check(promises.TWICE, [f"job {name} is planned while something of it is live"] if job.live else [])
         if job.state != "queued" or data["attempt"] != job.attempt:
-            self._find("step", f"a plan for attempt {data['attempt']} while {name} is {job.state} at {job.attempt}")
-        if job.live:
-            self._find("twice", f"job {name} is planned while something of it is live")
+            self._find(
+                promises.STEP, f"a plan for attempt {data['attempt']} while {name} is {job.state} at {job.attempt}"
+            )
         allocations = data.get("allocations", [])
         for made in self._made(name, data):
             self._hold(made, 1)
         job.allocations = [each["id"] for each in allocations]
-        self._find_all("reservation", self._reservations.begin(name, self._time, self._request_of(name)))
+        self._check(promises.RESERVATION, self._reservations.begin(name, self._time, self._request_of(name)), 0)
         self._carry(job, {flow["number"]: flow for flow in data.get("flows", [])})
 
     def _made(self, name: str, data: Mapping[str, Any]) -> list[Allocation]:
@@ -301,10 +296,11 @@ class Books:
         allocations = data.get("allocations", [])
         made = []
         tasks, places = [each["task"] for each in allocations], {each["task"]: each["node"] for each in allocations}
-        self._find_all("plan", wrong_nodes(places.values(), self._nodes, self._late, self._usage))
+        nodes = dict.fromkeys(places.values())
+        self._check(promises.READY, self._nodes.wrong(nodes, self._late, self._usage), len(nodes))
         for each in allocations:
             if self._addresses[each["address"], each["port"]]:
-                self._find("plan", f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
+                self._find(promises.ADDRESS, f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
             made.append(
                 Allocation(
                     id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
@@ -314,8 +310,11 @@ class Books:
             self.allocations[each["id"]] = made[-1]
             self._addresses[each["address"], each["port"]] += 1
         request, flows, links = self._request_of(name), data.get("flows", []), self._inventory.links
-        self._find_all("plan", [*wrong_tasks(name, request, tasks), *wrong_start(name, request, made)])
-        self._find_all("plan", wrong_flows(places, flows, self._numbers, links))
+        wrong = [*plan_checks.wrong_tasks(name, request, tasks), *wrong_start(name, request, made)]
+        self._check(promises.REQUEST, wrong, request is not None)
+        self._check(promises.ADDRESS, plan_checks.wrong_numbers(flows, self._numbers), len(made) + len(flows))
+        self._check(promises.RATE, plan_checks.wrong_rates(flows), len(flows))
+        self._check(promises.PATH, plan_checks.wrong_paths(places, flows, links), len(flows))
         return made
 
     # resizes
@@ -325,12 +324,15 @@ class Books:
         if self._began_before(name):
             return
         job = self.jobs.setdefault(name, Job())
+        self._check(promises.STEP, ())
         if job.state != "running" or data["attempt"] != job.attempt + 1:
-            self._find("step", f"a resize to attempt {data['attempt']} while {name} is {job.state} at {job.attempt}")
+            self._find(
+                promises.STEP, f"a resize to attempt {data['attempt']} while {name} is {job.state} at {job.attempt}"
+            )
         made, now = self._made(name, data), (self.allocations[each] for each in job.allocations)
         sizes = (data["size"], data["before"])
         places = ({each.task: each.node for each in now}, {each.task: each.node for each in made})
-        self._find_all("plan", wrong_size(name, self._request_of(name), *sizes, *places))
+        self._check(promises.REQUEST, plan_checks.wrong_size(name, self._request_of(name), *sizes, *places))
         job.next = NextSize(data["resize"], made, {flow["number"]: flow for flow in data.get("flows", [])})
         self._numbers.update(job.next.flows.keys())
         self._hold_next(job, job.next)
@@ -352,8 +354,9 @@ class Books:
             return
         job = self.jobs.setdefault(name, Job())
         coming = job.next
+        self._check(promises.STEP, ())
         if coming is None or coming.resize != data["resize"]:
-            self._find("step", f"a resize of {name} ends that was not committed")
+            self._find(promises.STEP, f"a resize of {name} ends that was not committed")
             return
         self._hold_next(job, coming, whole=False)
         self._numbers.subtract(coming.flows.keys())
@@ -363,8 +366,8 @@ class Books:
                 self._addresses[made.address, made.port] -= 1
                 del self.allocations[made.id]
             return
-        if job.live:
-            self._find("twice", f"job {name} has its new size while something of its former one is live")
+        early = [f"job {name} has its new size while something of its former one is live"] if job.live else []
+        self._check(promises.TWICE, early)
         self._carry(job, coming.flows)
         job.attempt, job.allocations = job.attempt + 1, [made.id for made in coming.allocations]
         for made in coming.allocations:
@@ -376,12 +379,12 @@ class Books:
         if self._began_before(name):
             return
         job = self.jobs.setdefault(name, Job())
-        if job.state not in PLACED or data["attempt"] != job.attempt:
-            self._find("step", f"attempt {data['attempt']} is revised while {name} is {job.state} at {job.attempt}")
-        if job.state == "suspended" and data["cause"] != "resumed":
-            self._find("step", f"the flows of {name} are revised while it is suspended")
-        self._find_all("plan", wrong_revision(name, job.flows, data["flows"], data.get("short", [])))
-        self._carry(job, revised(job.flows, data["flows"]))
+        self._check(promises.STEP, wrong_revision_step(name, job, data))
+        flows, known = data["flows"], plan_checks.known(job.flows, data["flows"])
+        self._check(promises.ADDRESS, plan_checks.not_held(name, job.flows, flows), len(flows))
+        self._check(promises.PATH, plan_checks.moved_ends(job.flows, known.values()), len(known))
+        self._check(promises.RATE, plan_checks.wrong_rates(known.values(), data.get("short", [])), len(known))
+        self._carry(job, {**job.flows, **known})
 
     def _cpu(self, kind: str, data: Mapping[str, Any]) -> None:
         name = data["job"]
@@ -389,7 +392,7 @@ class Books:
             return
         job = self.jobs.setdefault(name, Job())
         wrong, held = cpu_held(kind, job, self._request_of(name), self.allocations, data)
-        self._find_all("plan", wrong)
+        self._check(promises.REQUEST if kind == "committed" else promises.STEP, wrong)
         for each, cpu in held:
             self._hold_now(each, (cpu, *each.held[1:]))
 

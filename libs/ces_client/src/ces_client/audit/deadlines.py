@@ -9,10 +9,10 @@ from typing import Any
 
 class Deadlines:
     """``kept`` and ``missed``: jobs with a deadline that succeeded in time, and later. One that fails or is cancelled
-    does neither."""
+    does neither. ``checked``: refusals, and plans of jobs with a deadline."""
 
     def __init__(self) -> None:
-        self.kept = self.missed = 0
+        self.kept = self.missed = self.checked = 0
         self._due: dict[str, datetime] = {}
         self._refused: set[str] = set()
         self._placed: set[str] = set()
@@ -24,11 +24,13 @@ class Deadlines:
                 name = data["job"]
                 self._due[name] = datetime.fromisoformat(data["deadline_at"])
                 if data.get("refusal"):
+                    self.checked += 1
                     self._refused.add(name)
                     if name in self._placed:
                         yield f"job {name} is refused although it had a plan"
             case "plan", "committed":
                 self._placed.add(data["job"])
+                self.checked += data["job"] in self._due
                 if data["job"] in self._refused:
                     yield f"job {data['job']} was refused, and has a plan"
             case "job", "succeeded" if data["job"] in self._due:

@@ -8,7 +8,6 @@ from typing import Any
 
 from ces_client.audit.inventory import Hop, JobRequest
 from ces_client.audit.lifecycle import Flow
-from ces_client.audit.usage import Usage
 
 
 def wrong_tasks(name: str, request: JobRequest | None, tasks: Sequence[str]) -> Iterator[str]:
@@ -18,19 +17,6 @@ def wrong_tasks(name: str, request: JobRequest | None, tasks: Sequence[str]) -> 
     if request.elastic is not None:
         asked += f", of {request.elastic} any of {list(request.sizes)}"
     yield f"job {name} asks for {asked}, the plan has {sorted(tasks)}"
-
-
-def wrong_nodes(
-    names: Iterable[str], nodes: Mapping[str, Mapping[str, Any]], late: bool, usage: Usage
-) -> Iterator[str]:
-    """Which nodes get work and must not. ``late``: the log lacks its first events, so a node may have joined before."""
-    for name in dict.fromkeys(names):
-        node = nodes.get(name)
-        if node is not None and (node["state"] != "ready" or node["cordoned"] or node["reclaimed"]):
-            told = f"{node['state']}, cordoned {node['cordoned']}, reclaimed {node['reclaimed']}"
-            yield f"node {name} gets work while {told}"
-        if node is None and not (late and usage.knows_node(name)):
-            yield f"node {name} has never joined"
 
 
 def wrong_size(
@@ -50,53 +36,61 @@ def wrong_size(
         yield f"{first} of job {name} goes from {now[first]} to {then.get(first)}, away from its checkpoints"
 
 
-def wrong_flows(
-    places: Mapping[str, str],
-    flows: Sequence[Flow],
-    numbers: Mapping[int, int],
-    links: Mapping[Hop, int] | None,
-) -> Iterator[str]:
-    """``places``: task -> node; ``numbers``: how often each is in use; ``links``: None for unknown ones."""
+def wrong_numbers(flows: Sequence[Flow], numbers: Mapping[int, int]) -> Iterator[str]:
+    """``numbers``: how often each is in use."""
     fresh: set[int] = set()
     for flow in flows:
-        who = f"flow {flow['src']} -> {flow['dst']}"
         if flow["number"] in fresh or numbers[flow["number"]]:
-            yield f"{who} gets number {flow['number']}, which is in use"
+            yield f"{_who(flow)} gets number {flow['number']}, which is in use"
         fresh.add(flow["number"])
-        if not flow["min"] <= flow["rate"] <= flow["max"]:
-            yield f"{who} gets {flow['rate']}, outside of {flow['min']} to {flow['max']}"
+
+
+def wrong_rates(flows: Iterable[Flow], short: Iterable[Mapping[str, Any]] = ()) -> Iterator[str]:
+    """``short``: those that may get less than their minimum."""
+    may_lack = {(flow["src"], flow["dst"]) for flow in short}
+    for flow in flows:
+        least = 0 if (flow["src"], flow["dst"]) in may_lack else flow["min"]
+        if not least <= flow["rate"] <= flow["max"]:
+            yield f"{_who(flow)} gets {flow['rate']}, outside of {least} to {flow['max']}"
+
+
+def wrong_paths(places: Mapping[str, str], flows: Iterable[Flow], links: Mapping[Hop, int] | None) -> Iterator[str]:
+    """``places``: task -> node; ``links``: None for unknown ones."""
+    for flow in flows:
         path, src = flow["path"], flow["src"]
         first = src[1:] if src.startswith("@") else places.get(src)  # a node's own data, or what a task sends
         if not path or (path[0], path[-1]) != (first, places.get(flow["dst"])):
-            yield f"{who} goes by {path}, its tasks are elsewhere"
+            yield f"{_who(flow)} goes by {path}, its tasks are elsewhere"
         for hop in pairwise(path):
             if links is not None and hop not in links:
-                yield f"{who} uses {hop[0]} -> {hop[1]}, which is no link"
+                yield f"{_who(flow)} uses {hop[0]} -> {hop[1]}, which is no link"
 
 
-def wrong_revision(
-    name: str, held: Mapping[int, Flow], flows: Sequence[Flow], short: Sequence[Mapping[str, Any]]
-) -> Iterator[str]:
-    """``held``: what the job's flows are before that, by number; ``short``: those that may get less than their
-    minimum."""
-    may_lack = {(flow["src"], flow["dst"]) for flow in short}
+def not_held(name: str, held: Mapping[int, Flow], flows: Iterable[Flow]) -> Iterator[str]:
+    """Flows that are revised and that the job does not have. ``held``: its flows before that, by number."""
+    mine = known(held, flows)
     for flow in flows:
-        who, before = f"flow {flow['src']} -> {flow['dst']}", held.get(flow["number"])
-        if before is None or not _same_ends(before, flow):
-            yield f"{who} of {name} is revised, which does not hold number {flow['number']}"
-            continue
-        if (before["path"][0], before["path"][-1]) != (flow["path"][0], flow["path"][-1]):
-            yield f"{who} goes by {flow['path']} now, its tasks are elsewhere"
-        least = 0 if (flow["src"], flow["dst"]) in may_lack else flow["min"]
-        if not least <= flow["rate"] <= flow["max"]:
-            yield f"{who} gets {flow['rate']}, outside of {least} to {flow['max']}"
+        if flow["number"] not in mine:
+            yield f"{_who(flow)} of {name} is revised, which does not hold number {flow['number']}"
 
 
-def revised(held: Mapping[int, Flow], flows: Sequence[Flow]) -> dict[int, Flow]:
-    """A job's flows after a revision."""
-    known = {flow["number"]: flow for flow in flows if flow["number"] in held}
-    return {**held, **{number: flow for number, flow in known.items() if _same_ends(held[number], flow)}}
+def moved_ends(held: Mapping[int, Flow], flows: Iterable[Flow]) -> Iterator[str]:
+    """Flows that a revision leads from or to other nodes than before."""
+    for flow in flows:
+        before = held[flow["number"]]["path"]
+        if (before[0], before[-1]) != (flow["path"][0], flow["path"][-1]):
+            yield f"{_who(flow)} goes by {flow['path']} now, its tasks are elsewhere"
 
 
-def _same_ends(one: Flow, other: Flow) -> bool:
-    return (one["src"], one["dst"]) == (other["src"], other["dst"])
+def known(held: Mapping[int, Flow], flows: Iterable[Flow]) -> dict[int, Flow]:
+    """The flows of a revision that the job has, by number."""
+    befores = ((held.get(flow["number"]), flow) for flow in flows)
+    return {
+        flow["number"]: flow
+        for before, flow in befores
+        if before is not None and (before["src"], before["dst"]) == (flow["src"], flow["dst"])
+    }
+
+
+def _who(flow: Flow) -> str:
+    return f"flow {flow['src']} -> {flow['dst']}"

@@ -28,9 +28,10 @@ class Reservation:
 
 class Reservations:
     """Reservations of waiting jobs, and how long running jobs hold their place. Times are those of the log; a running
-    job whose file is unknown excuses every late start."""
+    job whose file is unknown excuses every late start. ``checked``: reservations of jobs that have started."""
 
     def __init__(self) -> None:
+        self.checked = 0
         self._expected_s: dict[str, float | None] = {}  # by job, where the job file is known
         self._made: dict[str, list[Reservation]] = {}
         self._began: dict[str, datetime] = {}  # by job, while it holds anything
@@ -81,6 +82,7 @@ class Reservations:
 
     def _broken(self, job: str, now: datetime) -> Iterator[str]:
         for reservation in self._made.pop(job, []):
+            self.checked += 1
             late_s = (now - reservation.start_by).total_seconds()
             if late_s > GRACE_S and not self._excused(reservation, now):
                 yield (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ces_client.audit import promises
 from ces_client.audit.findings import Where
 from ces_client.audit.inventory import Amounts, Hop, Inventory
 
@@ -35,20 +36,26 @@ class Peak:
 
 
 class Usage:
-    """Amounts held. The other methods change them at once; ``settle`` checks what has grown since its last call."""
+    """Amounts held. The other methods change them at once; ``settle`` checks what has grown since its last call.
+    ``checked``: by kind how often that was."""
 
     def __init__(self, inventory: Inventory) -> None:
-        self._inventory = inventory
         self._capacity: dict[Place, int] = {}
+        self.set_links(inventory)
+        for node, amounts in inventory.nodes.items():
+            self.set_node(node, amounts)
+        self.checked: Counter[str] = Counter()
+        self._used: dict[Place, int] = defaultdict(int)
+        self._grown: dict[Place, None] = {}  # in the order in which they grew
+        self.peaks: dict[str, Peak] = {}
+
+    def set_links(self, inventory: Inventory) -> None:
+        """Sets the capacities of links and media, for what is held from now on."""
+        self._inventory = inventory
         for hop, capacity in (inventory.links or {}).items():
             self._capacity[LINK, _link(hop)] = capacity
         for medium, capacity in inventory.media.items():
             self._capacity[MEDIUM, medium] = capacity
-        for node, amounts in inventory.nodes.items():
-            self.set_node(node, amounts)
-        self._used: dict[Place, int] = defaultdict(int)
-        self._grown: dict[Place, None] = {}  # in the order in which they grew
-        self.peaks: dict[str, Peak] = {}
 
     def set_node(self, node: str, amounts: Amounts) -> None:
         """Sets the node's capacity."""
@@ -70,20 +77,20 @@ class Usage:
             if medium is not None:
                 self._change((MEDIUM, medium), rate)
 
-    def settle(self, event: int, time: str) -> Iterator[tuple[str, Where]]:
-        """Yields a text for each place that has grown beyond its capacity, and which node or link that is; places of
-        unknown capacity are skipped."""
+    def settle(self, event: int, time: str) -> Iterator[tuple[str, str, Where]]:
+        """Yields the kind, a text and which node or link that is, for each place that has grown beyond its capacity;
+        places of unknown capacity are skipped."""
         for place in self._grown:
             (what, where), used, capacity = place, self._used[place], self._capacity.get(place)
             if capacity is None or not used:
                 continue
+            network = what in (LINK, MEDIUM)
+            kind = promises.LINK if network else promises.NODE
+            self.checked[kind] += 1
             if used > capacity * self._share(place):
-                name = f"{what} {where}" if what in (LINK, MEDIUM) else f"{what} of node {where}"
-                node, link = (
-                    None if what in (LINK, MEDIUM) else where,
-                    where.replace(" -> ", ">") if what == LINK else None,
-                )
-                yield f"{name}: {used} of {capacity} is overbooked", (node, link)
+                name = f"{what} {where}" if network else f"{what} of node {where}"
+                node, link = None if network else where, where.replace(" -> ", ">") if what == LINK else None
+                yield kind, f"{name}: {used} of {capacity} is overbooked", (node, link)
             best = self.peaks.get(what)
             if capacity and (best is None or used / capacity > best.share):
                 self.peaks[what] = Peak(what, where, used, capacity, event, time)

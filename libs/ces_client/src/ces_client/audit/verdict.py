@@ -18,6 +18,7 @@ class Verdict:
     """``first`` and ``last``: numbers of the events read; ``since`` and ``until``: their times. ``jobs``: state ->
     number of jobs at the end. ``deadlines_kept`` and ``deadlines_missed``: jobs that succeeded in time, and later.
     ``held``: number of allocations that hold capacity at the end. ``peaks``: the highest use of each kind.
+    ``checked``: promise (a key of ``PROMISES``) -> how often it was checked; findings are of these kinds.
     ``unjudged``: what could not be checked, and why.
     """
 
@@ -33,6 +34,7 @@ class Verdict:
     deadlines_missed: int
     held: int
     peaks: tuple[Peak, ...]
+    checked: Mapping[str, int]
     findings: tuple[Finding, ...]
     unjudged: tuple[str, ...]
 
@@ -64,6 +66,7 @@ def verdict_of(books: Books, inventory: Inventory) -> Verdict:
         deadlines_missed=books.deadlines.missed,
         held=sum(1 for _ in books.live()),
         peaks=tuple(books.peaks.values()),
+        checked=books.checked,
         findings=tuple(books.findings),
         unjudged=tuple(_unjudged(books, inventory)),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -9,12 +10,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from ces_client.audit import Inventory, JobRequest, Verdict
+from ces_client.audit import Books, Event, Inventory, JobRequest, Verdict
 from ces_client.audit_inputs import (
     events_of_file,
     events_until_now,
     jobs_of_files,
     judge,
+    judge_more,
     links_of,
     links_of_file,
     nodes_of,
@@ -30,6 +32,7 @@ from ces_client.view.audit import verdict_view
 from ces_common.states import JOB_OVER
 
 T = TypeVar("T")
+FRESH_S = 86400.0  # for which books are kept: they grow, and findings outlive the events that show them
 
 
 def audit(
@@ -52,7 +55,7 @@ def audit(
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Replay the whole event log independently, and report every violation."""
+    """Replay the event log independently: how often was each promise checked, and where was it broken."""
     if log is not None and (log.is_dir() or not log.exists()):
         raise bad_field(f"{log} cannot be audited", "--log", "there is no such file", "give the path of a log")
     if publishing and log is not None:
@@ -79,11 +82,14 @@ def audit(
 
 
 class _Auditor:
-    """``known``: links and media, if given; ``asked``: what jobs asked for, by name, if given."""
+    """Goes on from its last audit of the cluster. ``known``: links and media, if given; ``asked``: what jobs asked for,
+    by name, if given."""
 
     def __init__(self, known: dict[str, Any], asked: dict[str, JobRequest], finished: bool) -> None:
         self._known, self._asked, self._finished = known, asked, finished
         self._over: dict[str, JobRequest] = {}  # of jobs that were over at the last look: they ask for nothing else
+        self._books: Books | None = None
+        self._begun = 0.0
 
     def of_file(self, log: Path) -> Verdict:
         with _progress() as progress:
@@ -93,12 +99,30 @@ class _Auditor:
 
     def of_cluster(self, client: Client) -> Verdict:
         with _progress() as progress:
-            events = list(_counted(events_until_now(client), "events read", progress))
+            events = self._events(client, progress)
             view = client.topology.get()
             known = self._known or links_of(view.links, view.media)
             jobs = self._asked or self._requests(client, progress)
             inventory = Inventory(jobs=jobs, nodes=nodes_of(view.nodes), **known)
-            return judge(_counted(events, "events judged", progress), inventory, finished=self._finished)
+            books, self._books = self._books or Books(inventory), None
+            told = judge_more(books, _counted(events, "events judged", progress), inventory, finished=self._finished)
+            self._books = books
+            return told
+
+    def _events(self, client: Client, progress: Progress) -> list[Event]:
+        """Those that follow what is in the books; all, for new books, where these are old, or of another log than the
+        cluster's now, such as a promoted standby's."""
+
+        def later_than(number: int) -> list[Event]:
+            return list(_counted(events_until_now(client, number), "events read", progress))
+
+        last = None if self._books is None else self._books.last
+        if last is not None and time.monotonic() - self._begun < FRESH_S:
+            events = later_than(int(last["sequence"]) - 1)
+            if events and events[0]["id"] == last["id"]:
+                return events[1:]
+        self._books, self._begun = None, time.monotonic()
+        return later_than(0)
 
     def _requests(self, client: Client, progress: Progress) -> dict[str, JobRequest]:
         """By id. Each job's is read for itself, but for those that were over before."""

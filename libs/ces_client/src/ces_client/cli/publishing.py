@@ -84,5 +84,6 @@ def _tell(published: AuditView, output: Output) -> None:
     span = "no events" if published.last is None else f"events {published.first} to {published.last}"
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(published.kinds.items()))
     total = published.findings_total
-    found = f"{total} finding{'s' if total > 1 else ''} ({kinds})" if total else "nothing was wrong"
+    checks = sum(number or 0 for number in published.checked.values())
+    found = f"{total} finding{'s' if total > 1 else ''} ({kinds})" if total else f"nothing was wrong in {checks} checks"
     say(f"{local_now():%H:%M:%S} {span}: {found}; {published.took_s:.1f} s")

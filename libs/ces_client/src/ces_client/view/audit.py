@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ces_client.audit import KINDS, Peak, Verdict
+from ces_client.audit import NOT_CHECKED, PROMISES, Peak, Verdict
 from ces_client.view.formats import DASH
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
@@ -14,7 +16,8 @@ _SHOWN = {"cpu": show_cpu, "memory": show_memory, "link": show_bandwidth, "mediu
 
 
 def verdict_view(verdict: Verdict) -> RenderableType:
-    """What was read, the highest use of each kind, what was not judged, and all findings."""
+    """What was read, the highest use of each kind, which promises were checked how often, what was not judged, and all
+    findings."""
     span = f"{verdict.events}, number {verdict.first} to {verdict.last}" if verdict.events else "none"
     states = ", ".join(f"{count} {state}" for state, count in sorted(verdict.jobs.items()))
     facts = [
@@ -38,15 +41,26 @@ def verdict_view(verdict: Verdict) -> RenderableType:
             amounts = _amount(peak, peak.used), _amount(peak, peak.capacity)
             table.add_row(peak.what, peak.where, *amounts, f"{peak.share:.1%}", str(peak.event), peak.time)
         parts += [table, Text()]
+    parts += [_promises(verdict), Text(), Text("not checked:")]
+    parts += [Text(f"  {what}", style="dim") for what in NOT_CHECKED]
     if verdict.clean:
-        return Group(*parts, Text("nothing was wrong", style="green"))
-    found = plain_table("EVENT", "KIND", "FINDING", right=("EVENT",))
+        sum_of = f"{sum(verdict.checked.values())} checks of {sum(map(bool, verdict.checked.values()))} promises"
+        return Group(*parts, Text(), Text(f"nothing was wrong in {sum_of}", style="green"))
+    found = plain_table("EVENT", "PROMISE", "FINDING", right=("EVENT",))
     for finding in verdict.findings:
         found.add_row(str(finding.event), finding.kind, finding.text)
-    kinds = sorted({finding.kind for finding in verdict.findings})
-    legend = [Text(f"{kind}: {KINDS[kind]}", style="dim") for kind in kinds]
     count = len(verdict.findings)
-    return Group(*parts, found, Text(), *legend, Text(f"{count} finding{'s' if count > 1 else ''}", style="bold red"))
+    return Group(*parts, Text(), found, Text(), Text(f"{count} finding{'s' if count > 1 else ''}", style="bold red"))
+
+
+def _promises(verdict: Verdict) -> RenderableType:
+    table = plain_table(
+        "PROMISE", "CHECKED", "FINDINGS", "IN WORDS", right=("CHECKED", "FINDINGS"), wrapped=("IN WORDS",)
+    )
+    kinds = Counter(finding.kind for finding in verdict.findings)
+    for kind, promise in PROMISES.items():
+        table.add_row(kind, str(verdict.checked[kind]), str(kinds[kind]), promise.text)
+    return table
 
 
 def _amount(peak: Peak, value: int) -> str:

@@ -21,7 +21,8 @@ Link = Annotated[str, Field(max_length=2 * MAX_ID, pattern=r"^[^>\x00]+>[^>\x00]
 
 
 class AuditFinding(Document):
-    """One broken rule. ``event``: the number of the event that shows it; ``job``: an id; ``link``: ``SRC>DST``."""
+    """One broken promise. ``event``: the number of the event that shows it; ``kind``: which promise; ``job``: an id;
+    ``link``: ``SRC>DST``."""
 
     event: Count
     kind: Kind
@@ -43,8 +44,9 @@ class AuditPeak(Document):
 
 class AuditOutcome(Document):
     """What an audit of the events ``first`` to ``last`` came to; None where there was none. ``version``: the auditor's;
-    ``kinds``: how many findings of each kind there are; ``jobs``: state -> how many at the end; ``held``: allocations
-    that hold something at the end; ``unjudged``: what could not be judged, and why."""
+    ``checked``: promise -> how often it was checked, empty where the auditor does not tell; ``kinds``: promise -> how
+    many findings there are; ``jobs``: state -> how many at the end; ``held``: allocations that hold something at the
+    end; ``unjudged``: what could not be judged, and why."""
 
     version: Text
     began_at: AwareDatetime
@@ -52,6 +54,7 @@ class AuditOutcome(Document):
     events: Count
     first: Count | None = None
     last: Count | None = None
+    checked: Annotated[dict[Kind, Count], Field(max_length=MAX_KINDS)] = {}
     kinds: Annotated[dict[Kind, Small], Field(max_length=MAX_KINDS)] = {}
     jobs: Annotated[dict[Kind, Small], Field(max_length=MAX_FACTS)] = {}
     plans: Count = 0
@@ -74,6 +77,9 @@ class AuditReport(AuditOutcome):
             listed[finding.kind] = listed.get(finding.kind, 0) + 1
             if not (self.first or 0) <= finding.event <= (self.last or 0):
                 raise ValueError(f"findings[{i}].event: name one of the events that were read")
+        for kind in self.kinds:
+            if self.checked and not self.checked.get(kind):
+                raise ValueError(f"checked: say how often {kind} was checked, since there are findings of it")
         for kind, number in listed.items():
             if number > self.kinds.get(kind, 0):
                 raise ValueError(f"kinds: count all findings of each kind; {number} of {kind} are listed")
@@ -90,7 +96,7 @@ class FindingView(AuditFinding):
 class AuditSummary(Message):
     """A published audit without its findings. ``findings_total``: how many there are. ``limited``: only what concerns
     the jobs of one's own tenants is told, among the findings that were listed; ``jobs``, ``plans`` and ``held``, which
-    are about everybody's, are left out then."""
+    are about everybody's, are left out then, and of ``checked`` how often it was (None), unless never."""
 
     id: str
     published_at: datetime
@@ -103,6 +109,7 @@ class AuditSummary(Message):
     events: int
     first: int | None = None
     last: int | None = None
+    checked: dict[str, int | None] = {}
     kinds: dict[str, int] = {}
     jobs: dict[str, int] = {}
     plans: int | None = None

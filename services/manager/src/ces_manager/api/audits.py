@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from ces_common.messages.api import Page
 from ces_common.messages.audits import AuditReport, AuditSummary, AuditView
 from ces_manager import audits
-from ces_manager.api.auth import OPERATOR, VIEWER, identity_of
+from ces_manager.api.auth import AUDITED, AUDITOR, identity_of
 from ces_manager.api.context import context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.parameters import Cursor, Limit, PathName
@@ -16,14 +16,14 @@ from ces_manager.api.strict_route import StrictRoute
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 
 
-@router.post("/audits", status_code=201, dependencies=[OPERATOR])
+@router.post("/audits", status_code=201, dependencies=[AUDITOR])
 async def publish_audit(request: Request, report: AuditReport) -> AuditView:
     """Publish what an audit of the event log found, as `ces audit --publish` does; kept for as long as events are."""
     name = identity_of(request).name
     return await context_of(request).database.requested_write(lambda tx: audits.publish_audit(tx, report, name), name)
 
 
-@router.get("/audits", responses=UNCHANGED, dependencies=[VIEWER])
+@router.get("/audits", responses=UNCHANGED, dependencies=[AUDITED])
 async def list_audits(
     request: Request, response: Response, limit: Limit = 100, cursor: Cursor = None, if_none_match: IfNoneMatch = None
 ) -> Page[AuditSummary]:
@@ -33,7 +33,7 @@ async def list_audits(
     return await database.read(lambda tx: audits.list_audits(tx, cursor=cursor, limit=limit, tenants=tenants))
 
 
-@router.get("/audits/latest", responses=UNCHANGED, dependencies=[VIEWER])
+@router.get("/audits/latest", responses=UNCHANGED, dependencies=[AUDITED])
 async def latest_audit(request: Request, response: Response, if_none_match: IfNoneMatch = None) -> AuditView:
     """The audit that was published last, with its findings."""
     database, tenants = context_of(request).database, identity_of(request).tenants
@@ -42,7 +42,7 @@ async def latest_audit(request: Request, response: Response, if_none_match: IfNo
     return await database.read(lambda tx: audits.audit_view(tx, None, tenants))
 
 
-@router.get("/audits/{audit}", dependencies=[VIEWER])
+@router.get("/audits/{audit}", dependencies=[AUDITED])
 async def get_audit(request: Request, audit: PathName) -> AuditView:
     """A published audit with its findings."""
     tenants = identity_of(request).tenants

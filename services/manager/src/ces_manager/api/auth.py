@@ -132,16 +132,18 @@ def identity_of(request: Request) -> Identity:
 
 
 class Requires:
-    """A dependency of a route: it needs this role."""
+    """A dependency of a route: it needs one of these roles."""
 
-    def __init__(self, role: Role) -> None:
-        self.role = role
+    def __init__(self, *roles: Role) -> None:
+        self.roles = roles
 
     def __call__(self, request: Request) -> None:
         """Raises Forbidden."""
         identity = identity_of(request)
-        if not identity.role.includes(self.role):
-            raise Forbidden(f"this needs the role {self.role}, and token {identity.name} has {identity.role}")
+        if not any(identity.role.includes(role) for role in self.roles):
+            needed = " or ".join(self.roles)
+            raise Forbidden(f"this needs the role {needed}, and token {identity.name} has {identity.role}")
 
 
-VIEWER, SUBMITTER, OPERATOR, ADMIN = (Depends(Requires(role)) for role in Role)
+VIEWER, SUBMITTER, AUDITOR, OPERATOR, ADMIN = (Depends(Requires(role)) for role in Role)
+AUDITED = Depends(Requires(Role.VIEWER, Role.AUDITOR))  # what an audit reads

@@ -32,7 +32,7 @@ from ces_common.messages.owner_calendar import CalendarRequest
 from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
 from ces_common.natsauth.signed_requests import Purpose
-from ces_manager.api.auth import OPERATOR, VIEWER, identity_of
+from ces_manager.api.auth import AUDITED, OPERATOR, VIEWER, identity_of
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
@@ -92,7 +92,7 @@ async def probe(request: Request, src: PathName, dst: PathName, body: LinkProbeR
     return await context_of(request).prober.probe(src, dst, seconds, identity_of(request).name)
 
 
-@router.get("/topology", dependencies=[VIEWER])
+@router.get("/topology", dependencies=[AUDITED])
 async def get_topology(request: Request) -> TopologyView:
     """All nodes, links and media."""
     context, tenants = context_of(request), identity_of(request).tenants

@@ -21,7 +21,7 @@ from ces_common.messages.traces import JobTrace
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import paging
 from ces_manager.access.allowance import allowed
-from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of, still_admitted
+from ces_manager.api.auth import AUDITED, SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
@@ -89,7 +89,7 @@ async def submit(
     return _as_known_now(context, view)
 
 
-@router.get("/jobs", responses=UNCHANGED, dependencies=[VIEWER])
+@router.get("/jobs", responses=UNCHANGED, dependencies=[AUDITED])
 async def list_jobs(
     request: Request,
     response: Response,
@@ -107,7 +107,7 @@ async def list_jobs(
     )
 
 
-@router.get("/jobs/{job}", dependencies=[VIEWER])
+@router.get("/jobs/{job}", dependencies=[AUDITED])
 async def get_job(request: Request, job: VisibleJob) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
@@ -195,7 +195,7 @@ async def job_events(
     return _stream(request, after, last_event_id_header, EventFilter(job=view.id))
 
 
-@router.get("/events", response_class=EventSourceResponse, responses=EVENTS, dependencies=[VIEWER])
+@router.get("/events", response_class=EventSourceResponse, responses=EVENTS, dependencies=[AUDITED])
 async def events(
     request: Request,
     after: EventNumber = None,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from ces_common.messages.api import Page
 from ces_common.messages.identities import AccessTokenRequest, AccessTokenView, Identity, NewAccessToken
 from ces_manager.access import tokens
-from ces_manager.api.auth import ADMIN, VIEWER, identity_of
+from ces_manager.api.auth import ADMIN, AUDITED, identity_of
 from ces_manager.api.context import context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
@@ -16,7 +16,7 @@ from ces_manager.errors import Forbidden
 router = APIRouter(prefix="/v1", tags=["access"], route_class=StrictRoute)
 
 
-@router.get("/whoami", dependencies=[VIEWER])
+@router.get("/whoami", dependencies=[AUDITED])
 async def whoami(request: Request) -> Identity:
     """Whose token was sent, and what it allows."""
     return identity_of(request)

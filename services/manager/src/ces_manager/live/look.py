@@ -67,6 +67,7 @@ class Looker:
     def _picture(self, tx: ReadTx, now: datetime, links: Section, jobs: Section, shortfalls: Section) -> Picture:
         return Picture(
             version=tx.cluster().version,
+            event=tx.cluster().sequence,
             at=_ANY.dump_python(now, mode="json"),
             nodes=self._node_records(tx, now),
             links=links,

@@ -13,11 +13,12 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Picture:
-    """``jobs``: those that are not over, or still hold something; ``shortfalls``: flows whose link does not carry what
-    they were given; each record of both names its tenant. ``counts``: tenant -> state -> how many of its jobs are kept
-    in that state."""
+    """``event``: the number of the last one. ``jobs``: those that are not over, or still hold something;
+    ``shortfalls``: flows whose link does not carry what they were given; each record of both names its tenant.
+    ``counts``: tenant -> state -> how many of its jobs are kept in that state."""
 
     version: int
+    event: int
     at: str
     nodes: Section
     links: Section
@@ -32,6 +33,7 @@ def shown(picture: Picture, tenants: Collection[str] | None) -> dict[str, Any]:
     return {
         "at": picture.at,
         "version": picture.version,
+        "event": picture.event,
         "nodes": _said(picture.nodes),
         "links": _said(picture.links),
         "media": picture.media,
@@ -52,7 +54,8 @@ def changed(before: Picture, after: Picture, tenants: Collection[str] | None) ->
         "media": _differing_values(before.media, after.media),
         "counts": _differing_values(_counted(before, tenants), _counted(after, tenants)),
     }
-    return {"at": after.at, "version": after.version, **{name: each for name, each in sections.items() if each}}
+    told = {"at": after.at, "version": after.version, "event": after.event}
+    return told | {name: each for name, each in sections.items() if each}
 
 
 def differing(before: Section, after: Section) -> dict[str, Record | None]:

@@ -106,6 +106,7 @@ def picture_of(past: Past) -> Picture:
         counts.setdefault(job.facts["tenant"], Counter())[job.state] += 1
     return Picture(
         version=past.sequence,
+        event=past.sequence,
         at=past.at,
         nodes={
             name: facts | {f"{resource}_allocated": nodes[name, resource] for resource in RESOURCES}

@@ -27,6 +27,8 @@ export const shortfalls = signal(new Map());
 export const media = signal(new Map());
 /** @type {Signal<Map<string, number>>} state -> how many jobs, of all that are kept */
 export const counts = signal(new Map());
+/** The number of the last event; 0 before the first picture. */
+const lastEvent = signal(0);
 /** When the manager made the last picture; empty before the first one. */
 export const pictureAt = signal("");
 /** What somebody who does not see the page should be told; the number makes repetitions differ. */
@@ -102,6 +104,7 @@ function takeAll(data, whole) {
     take(media, data.media, whole);
     take(counts, data.counts, whole);
     pictureAt.value = data.at;
+    lastEvent.value = data.event;
   });
 }
 
@@ -111,7 +114,7 @@ function forget() {
   batch(() => {
     for (const section of [nodes, links, jobs, shortfalls, media, counts]) section.value = new Map();
     pictureAt.value = past.value = "";
-    heardAt.value = 0;
+    heardAt.value = lastEvent.value = 0;
   });
 }
 
@@ -156,6 +159,9 @@ function announce(data) {
 export function tell(text) {
   news.value = { number: news.value.number + 1, text };
 }
+
+/** @param {number | null} last @returns {number | null} how many events came after that one; null: not known yet */
+export const eventsSince = (last) => (lastEvent.value ? Math.max(0, lastEvent.value - (last ?? 0)) : null);
 
 /** @param {Item} link @returns {number} what it carries in bit/s: the lower of configured and measured capacity */
 export const capacityOf = (link) => (link.measured == null ? link.bandwidth : Math.min(link.bandwidth, link.measured));

@@ -1,7 +1,8 @@
 /** Whether every promise was kept, as an auditor outside of the services found; each finding leads to its event. */
 import { route } from "../client.js";
+import { eventsSince } from "../live.js";
 import { useAnswer, usePages } from "../parts/answers.js";
-import { kindText } from "../parts/audit_text.js";
+import { EventLink, NotChecked, Promises, PromiseText } from "../parts/audit_promises.js";
 import { Facts, Part } from "../parts/facts.js";
 import { LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
@@ -56,14 +57,14 @@ const columns = () => [
     track: "minmax(5em, .3fr)",
     end: true,
     by: (finding) => finding.event,
-    cell: (finding) => html`<a href=${`${href("events")}?from=${finding.event}`}>${finding.event}</a>`,
+    cell: (finding) => html`<${EventLink} number=${finding.event} />`,
   },
   {
     id: "kind",
-    title: t("Kind"),
-    track: "minmax(8em, .8fr)",
+    title: t("Promise"),
+    track: "minmax(12em, 1.4fr)",
     by: (finding) => finding.kind,
-    cell: (finding) => html`<span title=${kindText(finding.kind)}><code>${plain(finding.kind)}</code></span>`,
+    cell: (finding) => html`<${PromiseText} kind=${finding.kind} />`,
   },
   {
     id: "about",
@@ -83,35 +84,75 @@ const columns = () => [
 
 /** @param {{audit: Audit}} props */
 function Findings({ audit }) {
-  const { findings, findings_total: total, kinds } = audit;
+  const { findings, findings_total: total } = audit;
   if (!total) return null;
   const more = total - findings.length;
   const items = findings.map((/** @type {Finding} */ finding, /** @type {number} */ place) => ({ ...finding, place }));
   return html`<${Part} title=${t("Findings")} note=${total}>
-    <ul>${Object.entries(kinds).map(
-      ([kind, number]) => html`<li><code>${plain(kind)}</code> ${number}${kindText(kind) && `: ${kindText(kind)}`}</li>`,
-    )}</ul>
     <${Rows} caption=${t("Findings")} columns=${columns()} items=${items}
       keyOf=${(/** @type {Finding} */ finding) => String(finding.place)} empty="" />
     ${more > 0 && html`<p class="quiet">${tn(more, "and 1 more, which was not published", "and {n} more, which were not published")}</p>`}
   <//>`;
 }
 
+/** @typedef {{what: string, where: string, used: number, capacity: number, event: number}} Peak */
+
+/** @returns {import("../parts/rows.js").Column<Peak>[]} */
+const peakColumns = () => [
+  { id: "what", title: t("Resource"), track: "minmax(6em, .6fr)", cell: ({ what }) => t(what) },
+  { id: "where", title: t("Where"), track: "minmax(9em, 1.2fr)", cell: ({ where }) => html`<${Name}>${where}<//>` },
+  {
+    id: "held",
+    title: t("Held"),
+    track: "minmax(10em, 1.2fr)",
+    end: true,
+    cell: ({ what, used, capacity }) => {
+      const show = AMOUNTS[what] ?? String;
+      return t("{committed} of {whole}", { committed: show(used), whole: show(capacity) });
+    },
+  },
+  {
+    id: "share",
+    title: t("Share"),
+    track: "minmax(4em, .4fr)",
+    end: true,
+    cell: ({ used, capacity }) => percent(used, capacity),
+  },
+  {
+    id: "event",
+    title: t("Event"),
+    track: "minmax(5em, .4fr)",
+    end: true,
+    cell: ({ event }) => html`<${EventLink} number=${event} />`,
+  },
+];
+
 /** Amounts at their highest. @param {{audit: Audit}} props */
 function Peaks({ audit: { peaks } }) {
   if (!peaks.length) return null;
   return html`<${Part} title=${t("Highest use")}>
-    <table class="plain-table">
-      <thead><tr><th scope="col">${t("Resource")}</th><th scope="col">${t("Where")}</th><th scope="col" class="end">
-        ${t("Held")}</th><th scope="col" class="end">${t("Share")}</th><th scope="col" class="end">${t("Event")}</th></tr></thead>
-      <tbody>${peaks.map((/** @type {any} */ peak) => {
-        const show = AMOUNTS[peak.what] ?? String;
-        return html`<tr><th scope="row">${t(peak.what)}</th><td><${Name}>${peak.where}<//></td><td class="end">
-          ${t("{committed} of {whole}", { committed: show(peak.used), whole: show(peak.capacity) })}</td><td class="end">
-          ${percent(peak.used, peak.capacity)}</td><td class="end"><a href=${`${href("events")}?from=${peak.event}`}>${peak.event}</a></td></tr>`;
-      })}</tbody>
-    </table>
+    <${Rows} caption=${t("Highest use")} columns=${peakColumns()} items=${peaks} param="peaks"
+      keyOf=${(/** @type {Peak} */ { what }) => what} empty="" />
   <//>`;
+}
+
+/** How much was checked, and what has come since. @param {{audit: Audit, newest: boolean}} props */
+function Extent({ audit, newest }) {
+  const numbers = Object.values(audit.checked);
+  const done = numbers.filter((number) => number !== 0).length;
+  const times = numbers.reduce((sum, number) => sum + (number ?? 0), 0);
+  const later = newest ? eventsSince(audit.last) : null;
+  const page = (/** @type {string} */ text) => html`<a href=${href("events")}>${text}</a>`;
+  const values = { done, all: numbers.length, times: times.toLocaleString() };
+  const extent = times
+    ? t("{done} of {all} promises were checked, {times} times in all.", values)
+    : t("{done} of {all} promises were checked.", values);
+  return html`<p>${done > 0 && extent} ${
+    later != null &&
+    (later
+      ? page(tn(later, "1 event has come since, which no audit has read.", "{n} events have come since, which no audit has read."))
+      : t("No event has come since."))
+  }</p>`;
 }
 
 /** @param {{audit: Audit, newest: boolean}} props */
@@ -120,18 +161,20 @@ function One({ audit, newest }) {
   return html`
     <p><${Outcome} audit=${audit} />, ${spanText(audit)}, ${t("{span} ago", { span: since(audit.began_at) })}.
       ${" "}${audit.limited && html`<span class="quiet">${t("You are told what is about your own tenants' jobs.")}</span>`}</p>
+    <${Extent} audit=${audit} newest=${newest} />
     ${old && html`<p class="quiet">${tx("There was none since: {command} publishes one each ten minutes.", { command: html`<code>ces audit --publish --every 10m</code>` })}</p>`}
     <${Findings} audit=${audit} />
-    <${Facts} items=${[
+    <${Promises} audit=${audit} />
+    <${NotChecked} audit=${audit} />
+    <${Peaks} audit=${audit} />
+    <${Part} title=${t("The audit")}><${Facts} items=${[
       [t("Events"), tn(audit.events, "1 event", "{n} events")],
       [t("Published"), tx("{time} by {name}", { time: moment(audit.published_at, true), name: html`<${Name}>${audit.published_by}<//>` })],
       [t("Took"), `${audit.took_s.toFixed(1)} s`],
       [t("Auditor"), t("version {version}", { version: plain(audit.version) })],
       audit.plans != null && [t("Plans"), audit.plans.toLocaleString()],
       audit.held != null && [t("Held at the end"), tn(audit.held, "1 allocation", "{n} allocations")],
-      audit.unjudged.length > 0 && [t("Not judged"), audit.unjudged.map((/** @type {string} */ text) => html`<p><bdi lang="en">${plain(text)}</bdi></p>`)],
-    ]} />
-    <${Peaks} audit=${audit} />`;
+    ]} /><//>`;
 }
 
 /** @returns {import("../parts/rows.js").Column<Audit>[]} */

@@ -1,7 +1,7 @@
 /** The whole cluster at a glance: every figure leads to its cause. It needs no other module, as the first page. */
 import { useEffect, useState } from "../../vendor/preact-hooks.js";
 import { call } from "../client.js";
-import { capacityOf, counts, jobs, links, nodes, shortfalls, UNDER_WAY, useBusiest, waits } from "../live.js";
+import { capacityOf, counts, eventsSince, jobs, links, nodes, shortfalls, UNDER_WAY, useBusiest, waits } from "../live.js";
 import {
   Bars,
   cpu,
@@ -125,11 +125,12 @@ function LastAudit() {
   }, []);
   if (last === undefined) return null;
   const page = href("audit");
+  const later = eventsSince(last?.last ?? null);
   return html`<p class="oldest">${t("Last audit:")} ${
     last
       ? html`<a href=${page}><${Outcome} audit=${last} /></a>, ${spanText(last)}, ${t("{span} ago", {
           span: since(last.began_at),
-        })}`
+        })}${later != null && `, ${tn(later, "1 event since", "{n} events since")}`}`
       : html`<a href=${page}>${t("none yet")}</a>`
   }</p>`;
 }
