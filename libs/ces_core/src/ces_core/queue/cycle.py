@@ -396,5 +396,5 @@ class _Cycle:
             self._never.get(job.name)
             or self._beyond_quota(job)
             or free.hindrance(self._table, line, permanent=False)
-            or (refusal.reason if refusal is not None else None)
+            or (free.by_node(job, refusal.reason) if refusal is not None else None)
         )

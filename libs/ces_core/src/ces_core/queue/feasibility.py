@@ -6,13 +6,14 @@ They take a fraction of a millisecond. Solvers take longest over jobs that do no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ces_core.model.plan import Considered, Result
 from ces_core.model.problem import RESOURCES, SLACK, BoolArray, Cluster, FloatArray, Problem
 from ces_core.model.reason import Reason
+from ces_core.model.too_few import nodes_for, too_few_nodes
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.reservations import Solve
@@ -101,6 +102,7 @@ class FreeCapacity:
     most: FloatArray
     best: tuple[str, ...]
     slack: FloatArray
+    cluster: Cluster
 
     @staticmethod
     def of(cluster: Cluster) -> FreeCapacity:
@@ -108,7 +110,7 @@ class FreeCapacity:
         best = tuple(cluster.topology.nodes[node] for node in free.argmax(axis=1).tolist())
         slack = SLACK * cluster.node_capacity.max(axis=1, initial=0.0)
         return FreeCapacity(
-            free + SLACK * cluster.node_capacity, free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack
+            free + SLACK * cluster.node_capacity, free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack, cluster
         )
 
     def holds(self, table: Table, among: BoolArray) -> BoolArray:
@@ -137,12 +139,24 @@ class FreeCapacity:
         for row, resource in enumerate(RESOURCES):
             needed, most = largest[row], float(self.most[row])
             if needed > most + float(self.slack[row]):
-                task = job.problem.tasks[int(np.argmax(job.problem.demand[:, row]))].name
-                return Reason(f"{resource}-per-node", permanent, True, resource, needed, most, self.best[row], task)
+                task = int(np.argmax(job.problem.demand[:, row]))
+                amounts = needed, most, self.best[row], job.problem.tasks[task].name
+                nodes = nodes_for(job.on(self.cluster), task, row)
+                return Reason(f"{resource}-per-node", permanent, True, resource, *amounts, nodes=nodes)
             needed, total = demand[row], float(self.total[row])
             if needed > total * (1 + SLACK):
-                return Reason(f"{resource}-total", permanent, True, resource, needed, total)
+                nodes = too_few_nodes(job.on(self.cluster), row)
+                return Reason(f"{resource}-total", permanent, True, resource, needed, total, nodes=nodes)
         homeless = np.flatnonzero(~self._homed(job.problem.demand))
         if not len(homeless):
             return None
-        return Reason("no-node-fits", permanent, True, task=job.problem.tasks[int(homeless[0])].name)
+        task = int(homeless[0])
+        nodes = too_few_nodes(job.on(self.cluster))
+        return Reason("no-node-fits", permanent, True, task=job.problem.tasks[task].name, nodes=nodes)
+
+    def by_node(self, job: WaitingJob, reason: Reason) -> Reason:
+        """A solver's reason, counted by node on this capacity: the solver may have seen less of it, or earlier."""
+        if reason.code != "packing":
+            return reason
+        problem = job.on(self.cluster)
+        return replace(reason, nodes=too_few_nodes(problem.on_empty_cluster() if reason.permanent else problem))
