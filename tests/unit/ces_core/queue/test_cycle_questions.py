@@ -101,14 +101,21 @@ def test_nodes_are_counted_on_what_is_free_now_whatever_the_solver_saw() -> None
     desk.run(wants(cluster, "long", 2, lasts=500))
     desk.run(wants(cluster, "other", 2, lasts=50))
     decided = desk.at(10, WaitingJob("j", pair, 0))
-    assert queued(decided) == ["j"]
     (status,) = decided.queue
     assert status.reason is not None
     assert (status.reason.code, status.reason.nodes) == ("packing", TooFewNodes({"cpu": 2.0}, 2, 1, 1, True))
-    assert desk.ledger.cluster.node_free[0].tolist().count(3.0) == 1
-    for freed in range(2):  # remembered, and not asked about again
-        again = cycle(State(20 + freed, desk.ledger, [WaitingJob("j", pair, 0)], [], 0, decided.memory), PLAIN, solve)
-        assert [each.reason for each in again.queue] == [status.reason]
+    remembered = cycle(State(20, desk.ledger, [WaitingJob("j", pair, 0)], [], 0, decided.memory), PLAIN, solve)
+    assert [each.reason for each in remembered.queue] == [status.reason]
+    desk = Desk(cluster)
+    desk.run(wants(cluster, "long", 2, lasts=500))
+    every = Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)])
+    overdue, endless = WaitingJob("every", every, 0, expected_s=9), WaitingJob("j", pair, 400)
+    reserved, held_up = desk.at(400, overdue, endless).queue
+    assert (reserved.reserved, held_up.reason and held_up.reason.code) == (True, "packing")
+    assert reserved.reason is not None
+    assert reserved.reason.nodes == TooFewNodes({"cpu": 2.0}, 3, 2, 2, True)
+    assert held_up.reason is not None
+    assert held_up.reason.nodes is None, "two nodes are free, and kept for another job"
 
 
 def test_a_job_waits_for_bandwidth_while_others_will_end_and_not_longer_than_its_patience() -> None:

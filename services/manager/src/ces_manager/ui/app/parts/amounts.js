@@ -77,5 +77,5 @@ export const whyNotText = (why, lacks = []) =>
             available: amount(resource, available),
           }),
         )
-        .join("; ")
+        .join(t("; "))
     : plain(why);

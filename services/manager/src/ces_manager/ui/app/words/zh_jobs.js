@@ -10,6 +10,7 @@ export default {
   "{amount} on one node": "单个节点上的 {amount}",
   "{amount} within the quota of tenant {where}": "租户 {where} 配额内的 {amount}",
   " and ": "和",
+  "; ": "；",
   "{n} times {amounts} on one node": "单个节点上的 {amounts}，共 {n} 份",
   "{wanted} (free nowhere)": "{wanted}（尚无空闲）",
   "{wanted} (free once)": "{wanted}（空闲 1 份）",
