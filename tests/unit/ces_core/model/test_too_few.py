@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ces_core.model.instance import read_instance
 from ces_core.model.problem import RESOURCES, Cluster, Node, Problem, Task
 from ces_core.model.reason import Reason, TooFewNodes
-from ces_core.model.too_few import nodes_for, too_few_nodes
+from ces_core.model.too_few import KINDS, NodeCount, nodes_for, too_few_nodes
 
 few = st.integers(0, 4)
 
@@ -127,6 +127,16 @@ def test_the_simplest_explanation_is_told_and_of_those_the_most_that_is_left_ove
     assert both == TooFewNodes({"cpu": 3.0, "memory": 3.0}, 2, 1, 1, True)
     cpu = too_few_nodes(Problem.make(cluster, [Task("s", cpu=4), *(Task(f"t{i}", cpu=2) for i in range(7))]))
     assert cpu == TooFewNodes({"cpu": 2.0}, 8, 4, 2, False)
+
+
+def test_only_so_many_jobs_that_differ_are_counted_on_one_cluster() -> None:
+    cluster = Cluster.make([Node("a", cpu=4)], [])
+    count = NodeCount.of(cluster)
+    jobs = [Problem.make(cluster, [Task("t", cpu=5 + i), Task("u", cpu=5 + i)]) for i in range(KINDS + 5)]
+    assert [count.too_few(each) is not None for each in jobs] == [True] * KINDS + [False] * 5
+    assert count.too_few(jobs[0]) is not None, "known already"
+    assert count.for_task(jobs[1], 0, 0) is None
+    assert too_few_nodes(jobs[-1]) is not None
 
 
 CORES = TooFewNodes({"cpu": 0.9}, 4, 1, 1, True)

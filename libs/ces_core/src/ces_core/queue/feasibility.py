@@ -7,13 +7,14 @@ They take a fraction of a millisecond. Solvers take longest over jobs that do no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ces_core.model.plan import Considered, Result
 from ces_core.model.problem import RESOURCES, SLACK, BoolArray, Cluster, FloatArray, Problem
 from ces_core.model.reason import Reason
-from ces_core.model.too_few import nodes_for, too_few_nodes
+from ces_core.model.too_few import NodeCount
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.reservations import Solve
@@ -139,24 +140,33 @@ class FreeCapacity:
         for row, resource in enumerate(RESOURCES):
             needed, most = largest[row], float(self.most[row])
             if needed > most + float(self.slack[row]):
-                task = int(np.argmax(job.problem.demand[:, row]))
-                amounts = needed, most, self.best[row], job.problem.tasks[task].name
-                nodes = nodes_for(job.on(self.cluster), task, row)
-                return Reason(f"{resource}-per-node", permanent, True, resource, *amounts, nodes=nodes)
+                task = job.problem.tasks[int(np.argmax(job.problem.demand[:, row]))].name
+                return Reason(f"{resource}-per-node", permanent, True, resource, needed, most, self.best[row], task)
             needed, total = demand[row], float(self.total[row])
             if needed > total * (1 + SLACK):
-                nodes = too_few_nodes(job.on(self.cluster), row)
-                return Reason(f"{resource}-total", permanent, True, resource, needed, total, nodes=nodes)
+                return Reason(f"{resource}-total", permanent, True, resource, needed, total)
         homeless = np.flatnonzero(~self._homed(job.problem.demand))
         if not len(homeless):
             return None
-        task = int(homeless[0])
-        nodes = too_few_nodes(job.on(self.cluster))
-        return Reason("no-node-fits", permanent, True, task=job.problem.tasks[task].name, nodes=nodes)
+        return Reason("no-node-fits", permanent, True, task=job.problem.tasks[int(homeless[0])].name)
 
     def by_node(self, job: WaitingJob, reason: Reason) -> Reason:
-        """A solver's reason, counted by node on this capacity: the solver may have seen less of it, or earlier."""
-        if reason.code != "packing":
-            return reason
-        problem = job.on(self.cluster)
-        return replace(reason, nodes=too_few_nodes(problem.on_empty_cluster() if reason.permanent else problem))
+        """The reason, counted by node where nodes are the obstacle. On this capacity, or on all there is where it is
+        permanent: a solver may have seen less, or earlier."""
+        count = self._in_all if reason.permanent else self._count
+        if reason.code in ("packing", "no-node-fits"):
+            return replace(reason, nodes=count.too_few(job.problem))
+        if reason.code.endswith("-total") and reason.resource in RESOURCES:
+            return replace(reason, nodes=count.too_few(job.problem, RESOURCES.index(reason.resource)))
+        if reason.code.endswith("-per-node") and reason.resource in RESOURCES:
+            row = RESOURCES.index(reason.resource)
+            return replace(reason, nodes=count.for_task(job.problem, int(job.problem.demand[:, row].argmax()), row))
+        return reason
+
+    @cached_property
+    def _count(self) -> NodeCount:
+        return NodeCount.of(self.cluster)
+
+    @cached_property
+    def _in_all(self) -> NodeCount:
+        return NodeCount.of(self.cluster.emptied())
