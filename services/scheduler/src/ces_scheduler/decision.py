@@ -61,7 +61,7 @@ class Decision:
             "sparing": self.sparing,
             "refused": bounded(self.refused),
             "lacking": {
-                task: {node: [each.model_dump() for each in short] for node, short in nodes.items()}
+                task: {node: [dict(each) for each in short] for node, short in nodes.items()}
                 for task, nodes in self.lacking.items()
             },
         }

@@ -6,6 +6,7 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import islice
 
 from ces_common.jobfile import Flow, Task
@@ -156,12 +157,13 @@ def lacks(tasks: Sequence[Task], offer: Offer, refused: Refusals, most: int) -> 
     ``most`` such nodes in all, as many for each task."""
     free, index = dict(zip(RESOURCES, offer.cluster.node_free.tolist(), strict=True)), offer.cluster.topology.node_index
     each, found = most // max(1, len(refused)), {}
+    lack = cache(lambda resource, needed, available: Lack(resource=resource, needed=needed, available=available))
     for task in tasks:
         asked = _asked(task)
         short = (node for node, why in refused.get(task.name, {}).items() if why in asked)
         nodes = {
             node: [
-                Lack(resource=resource, needed=needed, available=free[resource][index[node]])
+                lack(resource, needed, free[resource][index[node]])
                 for resource, needed in asked.items()
                 if needed > free[resource][index[node]]
             ]
