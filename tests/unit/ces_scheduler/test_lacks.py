@@ -139,7 +139,10 @@ def test_where_each_node_has_some_but_too_few_have_enough_it_is_no_question_of_t
     reason = decided(job("q", tasks=4, task={"cpu": 900}), offer_of(view_of(nodes, [], running))).reason
     assert reason is not None
     assert reason.code == "packing"
-    assert reason.text == "4 tasks need at least 0.9 cores each on one node, and nodes that they may use have that 2 times free"
+    assert (
+        reason.text
+        == "4 tasks need at least 0.9 cores each on one node, and nodes that they may use have that free 2 times"
+    )
 
 
 def test_a_link_that_is_too_narrow_is_told_as_before() -> None:

@@ -8,7 +8,6 @@ from client_views import ANNA, BERT, NARROW, NOW, SOON, queue_status
 from ces_client.view.queue_status import job_list, start_text, waiting_text
 from ces_common.messages.events import JobName, Reason, TooFewNodes
 
-
 ONE_OF_FOUR = TooFewNodes(each={"cpu": 900}, needed=4, available=1, nodes=1, apart=True)
 
 

@@ -160,12 +160,12 @@ CORES = TooFewNodes({"cpu": 0.9}, 4, 1, 1, True)
         (
             TooFewNodes({"cpu": 1.0}, 4, 3, 2, False),
             False,
-            "4 tasks need at least 1 cpu each on one node, and nodes that they may use have that 3 times free",
+            "4 tasks need at least 1 cpu each on one node, and nodes that they may use have that free 3 times",
         ),
         (
             TooFewNodes({"cpu": 1.0}, 2, 1, 1, False),
             False,
-            "2 tasks need at least 1 cpu each on one node, and nodes that they may use have that once free",
+            "2 tasks need at least 1 cpu each on one node, and nodes that they may use have that free once",
         ),
         (
             TooFewNodes({"cpu": 1.0}, 4, 3, 2, False),

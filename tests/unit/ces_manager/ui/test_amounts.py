@@ -85,8 +85,11 @@ def test_a_reason_of_links_keeps_its_own_words(ui: Modules) -> None:
 def test_what_a_node_lacks_is_told_with_amounts_where_they_are_known(ui: Modules) -> None:
     lacks = [Lack(resource="cpu", needed=2500, available=900), Lack(resource="memory", needed=GIB, available=GIB / 2)]
     run: dict[str, Any] = {"lacks": [each.model_dump() for each in lacks]}
-    body = TEXT + """const { whyNotText } = await load("parts/amounts");
+    body = (
+        TEXT
+        + """const { whyNotText } = await load("parts/amounts");
     return [whyNotText("cpu", given.lacks), whyNotText("cordoned", []), whyNotText("cpu")];"""
+    )
     assert ui.run(body, language="en", **run) == ["; ".join(map(lack_text, lacks)), "cordoned", "cpu"]
     assert ui.run(body, language="zh", **run)[0] == "需要 2.5 核，空闲 0.9 核；需要 1 GiB，空闲 512 MiB"
 

@@ -137,7 +137,8 @@ def test_refusals_and_tasks_are_told_node_by_node(ui: Modules) -> None:
     by_node, notes, nodes = ui.run(
         """const { nodesOf, notesOf, refusalsByNode } = await load("map/job_graph");
         const tasks = ["w0", "w1", "w2", "w3"].map((name) => ({ name, node: "n1" }));
-        const refused = refusalsByNode({ w0: { n2: "too small" }, w1: { n2: "gpu", n3: "cordoned" } }, { w1: { n2: [given.lack] } });
+        const whyNot = { w0: { n2: "too small" }, w1: { n2: "gpu", n3: "cordoned" } };
+        const refused = refusalsByNode(whyNot, { w1: { n2: [given.lack] } });
         return [Object.fromEntries(refused), Object.fromEntries(notesOf(tasks, ["n2"], "refused")),
           nodesOf(tasks, [{ path: ["n1", "s", "n4"] }], refused.keys())];""",
         lack=lack,

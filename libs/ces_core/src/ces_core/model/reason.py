@@ -35,13 +35,16 @@ class TooFewNodes:
         amounts = " and ".join(format_quantity(resource, amount) for resource, amount in self.each.items())
         free = "" if permanent else " free"
         if self.apart:
-            wanted = f"1 node with {amounts}{free} is" if self.needed == 1 else f"{self.needed} nodes with {amounts}{free} are"
+            wanted = (
+                f"1 node with {amounts}{free} is"
+                if self.needed == 1
+                else f"{self.needed} nodes with {amounts}{free} are"
+            )
             found = f"{self.nodes or 'none'} that it may use {'have' if self.nodes > 1 else 'has'} that"
             return f"{wanted} needed, and {found}"
-        found = {0: "none has that", 1: "nodes that they may use have that once"}.get(
-            self.available, f"nodes that they may use have that {self.available} times"
-        )
-        return f"{self.needed} tasks need at least {amounts} each on one node, and {found}{free}"
+        found = "nodes that they may use have" if self.available else "none has"
+        times = {0: "", 1: " once"}.get(self.available, f" {self.available} times")
+        return f"{self.needed} tasks need at least {amounts} each on one node, and {found} that{free}{times}"
 
 
 @dataclass(frozen=True)

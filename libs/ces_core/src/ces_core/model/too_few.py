@@ -13,7 +13,7 @@ TOLERANCE = 1e-9
 """Relative: what rounding may add up to is no proof."""
 SHAPES = 8
 """Where tasks ask for more different amounts, those that most ask for are looked at."""
-SETS = [[(0,), (1,), (2,)], [(0, 1), (0, 2), (1, 2)], [(0, 1, 2)]]
+SETS: list[list[tuple[int, ...]]] = [[(0,), (1,), (2,)], [(0, 1), (0, 2), (1, 2)], [(0, 1, 2)]]
 """Rows of resources that may be what nodes have too little of: one alone is the simplest explanation."""
 KINDS = 100
 """Jobs that differ and are counted on one cluster: each takes some 50 microseconds, and ten thousand may wait."""
@@ -66,7 +66,8 @@ class NodeCount:
 
     def _too_few(self, problem: Problem, resource: int | None) -> TooFewNodes | None:
         shapes = _shapes(problem.demand)
-        for sets in SETS if resource is None else [[(resource,)]]:
+        tried: list[list[tuple[int, ...]]] = SETS if resource is None else [[(resource,)]]
+        for sets in tried:
             found = [self._left_over(problem, rows, shape) for rows in sets for shape in shapes]
             proofs = [each for each in found if each is not None]
             if proofs:

@@ -53,10 +53,10 @@ export function tooFewText(nodes, ever) {
     if (nodes.available === 1)
       return ever
         ? t("{wanted}, and nodes that they may use have that once", times)
-        : t("{wanted}, and nodes that they may use have that once free", times);
+        : t("{wanted}, and nodes that they may use have that free once", times);
     return ever
       ? t("{wanted}, and nodes that they may use have that {n} times", times)
-      : t("{wanted}, and nodes that they may use have that {n} times free", times);
+      : t("{wanted}, and nodes that they may use have that free {n} times", times);
   }
   const wanted = ever
     ? tn(nodes.needed, "1 node with {amounts} is needed", "{n} nodes with {amounts} are needed", values)
