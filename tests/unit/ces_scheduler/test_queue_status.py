@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cluster_state import NOW
 
-from ces_common.messages.events import Reason
+from ces_common.messages.events import Reason, TooFewNodes
 from ces_core.model.problem import Cluster, Node, Problem, Task
 from ces_core.model.reason import Reason as CoreReason
 from ces_core.queue.jobs import WaitingJob
@@ -44,6 +44,33 @@ def test_promises_are_told_at_once_and_the_rest_when_it_matters(
 ) -> None:
     assert is_news(replace(REPORTS_AT_ONCE, **change), REPORTS_AT_ONCE) == at_once
     assert is_news(replace(REPORTS_AT_ONCE, at=LATER, **change), REPORTS_AT_ONCE) == later
+
+
+ONE_OF_FOUR = TooFewNodes(each={"cpu": 900}, needed=4, available=1, nodes=1, apart=True)
+
+
+@pytest.mark.parametrize("reason", [FULL, Reason(code="packing", text="t")])
+@pytest.mark.parametrize(
+    ("nodes", "news"),
+    [
+        (ONE_OF_FOUR, False),
+        (None, True),
+        (ONE_OF_FOUR.model_copy(update={"available": 2, "nodes": 2}), True),
+        (ONE_OF_FOUR.model_copy(update={"each": {"cpu": 800}}), True),
+        (ONE_OF_FOUR.model_copy(update={"needed": 5}), True),
+    ],
+)
+def test_another_count_of_nodes_is_news(reason: Reason, nodes: TooFewNodes | None, news: bool) -> None:
+    last = replace(REPORTS_AT_ONCE, reason=reason.model_copy(update={"nodes": ONE_OF_FOUR, "text": "1 of 4"}))
+    now = replace(last, at=LATER, reason=reason.model_copy(update={"nodes": nodes, "text": "said"}))
+    assert is_news(now, last) == news
+
+
+def test_one_node_more_of_very_many_is_no_news() -> None:
+    many = ONE_OF_FOUR.model_copy(update={"needed": 100, "available": 50, "nodes": 50})
+    last = replace(REPORTS_AT_ONCE, reason=Reason(code="packing", text="50", nodes=many))
+    more = many.model_copy(update={"available": 51, "nodes": 51})
+    assert not is_news(replace(last, at=LATER, reason=Reason(code="packing", text="51", nodes=more)), last)
 
 
 def test_the_first_word_is_news_and_a_promise_that_moves_is_too() -> None:

@@ -41,6 +41,7 @@ async def test_a_waiting_job_is_proposed_once_with_the_version_that_was_seen(
         "bound",
         "decision_ms",
         "fallback",
+        "lacking",
         "policy",
         "refused",
         "seed",

@@ -17,14 +17,15 @@ from ces_core.model.objective import metrics_of
 from ces_core.model.plan import Advice, Considered, Plan
 from ces_core.queue.jobs import WaitingJob
 from ces_core.search.diagnosis import SearchTrace
-from ces_scheduler.job_problem import asked_by, explain_refusals, flow_plans
+from ces_scheduler.job_problem import Lacking, Refusals, asked_by, explain_refusals, flow_plans, lacks
 from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.owner_forecast import expected_text
 from ces_scheduler.solver_calls import SolverCalls
 
-Refusals = dict[str, dict[str, str]]  # task -> node -> why not
 KEPT_REFUSALS = 10_000
 KEPT_PER_TASK = 20
+KEPT_LACKING = 200
+"""Nodes of which it is kept with a plan how much they have too little."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Decision:
     metrics: dict[str, float]
     bound: float | None
     refused: Refusals
+    lacking: Lacking
     cells: Cells
     policy: PolicyAdvice | None = None
     fallback: str | None = None
@@ -58,6 +60,10 @@ class Decision:
             "fallback": self.fallback,
             "sparing": self.sparing,
             "refused": bounded(self.refused),
+            "lacking": {
+                task: {node: [dict(each) for each in short] for node, short in nodes.items()}
+                for task, nodes in self.lacking.items()
+            },
         }
 
 
@@ -87,6 +93,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         index = offer.cluster.topology.node_index
         bound = composite_limit(problem, [index[assignments[task.name]] for task in problem.tasks])
         metrics, considered = None, SearchTrace.of(problem).considered
+    refused = _refused(asked, offer, considered, assignments, {} if answer is None else answer.left_alone)
     return Decision(
         solver=answer.result.solver if answer is not None else calls.solver.name,
         decision_ms=calls.spent_ms.get(job.name, 0.0),
@@ -96,7 +103,8 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         flows=flows,
         metrics=(metrics or metrics_of(problem, plan)).to_dict(),
         bound=bound,
-        refused=_refused(asked, offer, considered, assignments, {} if answer is None else answer.left_alone),
+        refused=refused,
+        lacking=lacks(asked, offer, refused, KEPT_LACKING),
         cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
         policy=_advice_of(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else calls.fallback,

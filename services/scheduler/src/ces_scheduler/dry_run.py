@@ -17,12 +17,14 @@ from ces_scheduler.cycle_input import NO_NODES, CycleInput, LastCycle, Proposed,
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
 from ces_scheduler.deadline_shares import Judgement, judge
 from ces_scheduler.deadlines import LAST, LATER, refusal, time_of
-from ces_scheduler.job_problem import barred, explain_refusals, reason_of
+from ces_scheduler.job_problem import Refusals, barred, explain_refusals, lacks, reason_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.sizing import in_hand_s
 from ces_scheduler.solver_calls import SolverCalls
 from ces_scheduler.start_cpu import begins_with
 
+TOLD_LACKING = 2000
+"""Nodes of which an answer tells how much they have too little, so that it fits in one message."""
 OTHERS_FIRST = Reason(code="others-first", text="others come first: it has not been its turn")
 
 
@@ -96,6 +98,7 @@ def answer_for(
         metrics=decision.metrics,
         bound=decision.bound,
         refused=decision.refused,
+        lacking=decision.lacking,
         decision_ms=decision.decision_ms,
         time_limit_s=decision.time_limit_s,
         seed=decision.seed,
@@ -123,7 +126,8 @@ def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
         reason = OTHERS_FIRST if result.reason is None else reason_of(result.reason)
     refused = explain_refusals(guest.tasks, given.offer, result.considered)
     spent_ms = run.calls.spent_ms.get(guest.id, 0.0) + calls.spent_ms[guest.id]
-    return _no(guest, run.version, placing, reason, status, refused, spent_ms)
+    lacking = lacks(guest.tasks, given.offer, refused, TOLD_LACKING)
+    return _no(guest, run.version, placing, reason, status, refused, spent_ms).model_copy(update={"lacking": lacking})
 
 
 def _making_room(guest: JobRecord, preempted: Preempted, given: CycleInput) -> str:
@@ -146,7 +150,7 @@ def _no(
     placing: Placing,
     reason: Reason,
     status: QueueStatus | None = None,
-    refused: dict[str, dict[str, str]] | None = None,
+    refused: Refusals | None = None,
     spent_ms: float = 0.0,
 ) -> PlanAnswer:
     return PlanAnswer(

@@ -6,19 +6,28 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import islice
 
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.events import Reason
+from ces_common.messages.events import Lack, Reason, TooFewNodes
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import JobRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 from ces_core.model.plan import Considered, Plan
+from ces_core.model.problem import RESOURCES, Problem
 from ces_core.model.problem import Flow as CoreFlow
-from ces_core.model.problem import Problem
 from ces_core.model.problem import Task as CoreTask
 from ces_core.model.reason import Reason as CoreReason
 from ces_scheduler.offer import Barred, Offer
+
+Refusals = dict[str, dict[str, str]]
+"""Task -> node -> why not."""
+Lacking = dict[str, dict[str, list[Lack]]]
+"""Task -> node -> what it has too little of."""
+BESIDE = " beside the job's other tasks"
+"""Of a node that has enough for a task, but not for what the solver had placed there before as well."""
 
 
 def asked_by(job: JobRecord) -> list[Task]:
@@ -116,6 +125,7 @@ def reason_of(reason: CoreReason) -> Reason:
         available=reason.available,
         where=where,
         forever=reason.permanent,
+        nodes=None if reason.nodes is None else TooFewNodes.model_validate(reason.nodes, from_attributes=True),
     )
 
 
@@ -124,13 +134,15 @@ def _quantity(resource: str, value: float) -> str:
     return shown(value) if shown else f"{value:g} {resource}".strip()
 
 
-def explain_refusals(tasks: Sequence[Task], offer: Offer, considered: Considered) -> dict[str, dict[str, str]]:
+def explain_refusals(tasks: Sequence[Task], offer: Offer, considered: Considered) -> Refusals:
     """Task -> node -> why not: what bars the node for good, else what the solver found lacking there."""
     permanent = barred(tasks, offer)
-    explained: dict[str, dict[str, str]] = {}
+    free, index = dict(zip(RESOURCES, offer.cluster.node_free.tolist(), strict=True)), offer.cluster.topology.node_index
+    explained: Refusals = {}
     for task in tasks:
+        asked = _asked(task)
         lacking = {
-            node: why
+            node: why if why not in asked or asked[why] > free[why][index[node]] else f"{why}{BESIDE}"
             for node, why in considered.refused(task.name).items()
             if why != "not-allowed" and offer.nodes[node].cpu
         }
@@ -138,3 +150,29 @@ def explain_refusals(tasks: Sequence[Task], offer: Offer, considered: Considered
         if row:
             explained[task.name] = row
     return explained
+
+
+def lacks(tasks: Sequence[Task], offer: Offer, refused: Refusals, most: int) -> Lacking:
+    """Of nodes that a solver refused since they have too little free for a task alone: how much that is. Of the first
+    ``most`` such nodes in all, as many for each task."""
+    free, index = dict(zip(RESOURCES, offer.cluster.node_free.tolist(), strict=True)), offer.cluster.topology.node_index
+    each, found = most // max(1, len(refused)), {}
+    lack = cache(lambda resource, needed, available: Lack(resource=resource, needed=needed, available=available))
+    for task in tasks:
+        asked = _asked(task)
+        short = (node for node, why in refused.get(task.name, {}).items() if why in asked)
+        nodes = {
+            node: [
+                lack(resource, needed, free[resource][index[node]])
+                for resource, needed in asked.items()
+                if needed > free[resource][index[node]]
+            ]
+            for node in islice(short, each)
+        }
+        if nodes:
+            found[task.name] = nodes
+    return found
+
+
+def _asked(task: Task) -> dict[str, int]:
+    return dict(zip(RESOURCES, (task.cpu, task.memory, task.gpu), strict=True))

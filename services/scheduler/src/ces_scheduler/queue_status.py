@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ces_common.messages.events import QueueStatus, Reason, Score
+from ces_common.messages.events import QueueStatus, Reason, Score, TooFewNodes
 from ces_core.queue.jobs import WaitingJob, whose
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.status import QueueStatus as CoreQueueStatus
@@ -91,12 +91,22 @@ def is_news(now: LastReport, last: LastReport | None) -> bool:
 
 def _other_reason(now: Reason, last: Reason) -> bool:
     """The same obstacle on another node, or with a little more or less free, is the same reason."""
-    if now.available is None or last.available is None:
-        return now != last
     same = ("code", "resource", "needed", "forever")
-    if any(getattr(now, name) != getattr(last, name) for name in same):
+    if any(getattr(now, name) != getattr(last, name) for name in same) or _other_nodes(now.nodes, last.nodes):
         return True
-    return abs(now.available - last.available) > OTHER * max(now.available, last.available)
+    if now.available is None or last.available is None:
+        return now.nodes is None and now != last
+    return _differ(now.available, last.available)
+
+
+def _other_nodes(now: TooFewNodes | None, last: TooFewNodes | None) -> bool:
+    if now is None or last is None:
+        return now is not last
+    return (now.each, now.needed) != (last.each, last.needed) or _differ(now.available, last.available)
+
+
+def _differ(now: float, last: float) -> bool:
+    return abs(now - last) > OTHER * max(now, last)
 
 
 def _moved(now: LastReport, last: LastReport) -> bool:

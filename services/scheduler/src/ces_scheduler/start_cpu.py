@@ -66,4 +66,5 @@ def waiting_for_more(status: QueueStatus, record: JobRecord) -> QueueStatus:
     if status.reason is None or not waits_for_more(record):
         return status
     text = f"{status.reason.text}; if that takes too long, it begins with {show_cpu(asked_cpu(record))} for each worker"
-    return status.model_copy(update={"reason": status.reason.model_copy(update={"text": text, "forever": False})})
+    changes = {"text": text, "forever": False, "nodes": None}  # by nodes alone it would be told without the rest
+    return status.model_copy(update={"reason": status.reason.model_copy(update=changes)})

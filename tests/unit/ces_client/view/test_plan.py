@@ -11,7 +11,7 @@ from ces_client import load_job
 from ces_client.view.plan import committed_plan, plan_answer
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import PlanForecast, PlanView
-from ces_common.messages.events import Reason
+from ces_common.messages.events import Lack, Reason
 from ces_common.messages.plans import FlowPlan, PolicyAdvice
 
 
@@ -90,6 +90,42 @@ def test_a_dry_run_that_finds_none(job_file):
         ["worker-0", "n0", "cordoned"],
         ["n1,", "n2", "needs", "500m", "[x]"],
     ]
+
+
+SHORT = {
+    "n1": [Lack(resource="cpu", needed=2500, available=900), Lack(resource="gpu", needed=1, available=0)],
+    "n2": [Lack(resource="memory", needed=2**30, available=2**29)],
+    "n3": [Lack(resource="memory", needed=2**30, available=2**29)],
+}
+REFUSED = {"n0": "cordoned", "n1": "cpu", "n2": "memory", "n3": "memory", "n4": "cpu beside the job's other tasks"}
+ROWS = [
+    ["w-0, w-1", "n0", "cordoned"],
+    ["", "n1", "2.5 cores asked, 0.9 cores free; 1 GPU asked, 0 GPUs free"],
+    ["", "n2, n3", "1 GiB asked, 512 MiB free"],
+    ["", "n4", "cpu beside the job's other tasks"],
+    ["w-2", "n1", "cpu"],
+]
+
+
+def rows(shown: list[str]) -> list[list[str]]:
+    """Of the table of refusals."""
+    start = next(index for index, line in enumerate(shown) if line.startswith("TASKS")) + 1
+    ends = [shown[start - 1].index(column) for column in ("NODES", "WHY NOT")]
+    table = shown[start : start + len(ROWS)]
+    return [[line[: ends[0]].strip(), line[ends[0] : ends[1]].strip(), line[ends[1] :].strip()] for line in table]
+
+
+def test_a_refused_node_is_told_with_what_is_asked_and_free(job_file, samples):
+    refused = {"w-0": REFUSED, "w-1": REFUSED, "w-2": {"n1": "cpu"}}
+    lacking = {"w-0": SHORT, "w-1": SHORT}
+    answer = PlanForecast(feasible=False, version=7, solver="greedy", reason=NEVER, refused=refused, lacking=lacking)
+    assert rows(wide(plan_answer(load_job(job_file), answer, NOW))) == ROWS
+    kept = answer.model_dump(mode="json", include={"refused", "lacking"})
+    shown = wide(committed_plan(plan(samples, kept), "5s"))
+    assert rows(shown) == ROWS
+    assert "other details" not in "\n".join(shown)
+    strange = wide(committed_plan(plan(samples, kept | {"lacking": {"w-0": 5}}), "5s"))
+    assert "cores asked" not in "\n".join(strange), "kept by another version"
 
 
 def plan(samples, considered, **more) -> PlanView:

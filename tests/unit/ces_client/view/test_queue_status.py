@@ -6,7 +6,9 @@ import pytest
 from client_views import ANNA, BERT, NARROW, NOW, SOON, queue_status
 
 from ces_client.view.queue_status import job_list, start_text, waiting_text
-from ces_common.messages.events import JobName, Reason
+from ces_common.messages.events import JobName, Reason, TooFewNodes
+
+ONE_OF_FOUR = TooFewNodes(each={"cpu": 900}, needed=4, available=1, nodes=1, apart=True)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,44 @@ from ces_common.messages.events import JobName, Reason
             Reason(code="packing", text="the tasks do not fit on the nodes together"),
             {"holders": [BERT], "start_at": SOON},
             "waits: the tasks do not fit on the nodes together, held by job bert until about 14:02",
+        ),
+        (
+            Reason(code="cpu-total", text="t", resource="cpu", needed=3600, nodes=ONE_OF_FOUR),
+            {"holders": [BERT], "start_at": SOON},
+            "waits for 4 nodes with 0.9 cores free (1 has that), held by job bert until about 14:02",
+        ),
+        (
+            Reason(code="packing", text="t", nodes=ONE_OF_FOUR.model_copy(update={"available": 2, "nodes": 2})),
+            {},
+            "waits for 4 nodes with 0.9 cores free (2 have that)",
+        ),
+        (
+            Reason(
+                code="no-node-fits",
+                text="t",
+                nodes=TooFewNodes(each={"cpu": 900, "memory": 2**30}, needed=1, available=0, nodes=0, apart=True),
+            ),
+            {},
+            "waits for 1 node with 0.9 cores and 1 GiB free (none has that)",
+        ),
+        (
+            Reason(code="packing", text="t", nodes=ONE_OF_FOUR.model_copy(update={"apart": False})),
+            {},
+            "waits for 4 times 0.9 cores on one node (free once)",
+        ),
+        (
+            Reason(
+                code="packing",
+                text="t",
+                nodes=ONE_OF_FOUR.model_copy(update={"apart": False, "available": 3, "nodes": 2}),
+            ),
+            {},
+            "waits for 4 times 0.9 cores on one node (free 3 times)",
+        ),
+        (
+            Reason(code="packing", text="4 nodes are needed", nodes=ONE_OF_FOUR, forever=True),
+            {},
+            "waits: 4 nodes are needed; no job's end can change that, only other nodes or links, or another job",
         ),
         (None, {}, "waits for its turn: others come first"),
         (

@@ -10,6 +10,7 @@ from queue_desk import PLAIN, Desk, one_node, solve, started, wants
 
 from ces_core.model.plan import Result
 from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.reason import TooFewNodes
 from ces_core.queue.cycle import cycle
 from ces_core.queue.jobs import RunningJob, WaitingJob
 from ces_core.queue.ledger import Ledger
@@ -90,6 +91,31 @@ def test_the_solver_is_not_asked_what_the_nodes_alone_refuse() -> None:
         "together": ("packing", True, True),
         "alone": ("no-node-fits", True, True),
     }
+
+
+def test_nodes_are_counted_on_what_is_free_now_whatever_the_solver_saw() -> None:
+    """A reservation leaves less for others; a sentence about what is free must not speak of that."""
+    cluster = Cluster.make([Node(name, cpu=3) for name in "abc"], [])
+    desk = Desk(cluster)
+    pair = Problem.make(cluster, [Task(str(t), cpu=2) for t in range(2)])
+    desk.run(wants(cluster, "long", 2, lasts=500))
+    desk.run(wants(cluster, "other", 2, lasts=50))
+    decided = desk.at(10, WaitingJob("j", pair, 0))
+    (status,) = decided.queue
+    assert status.reason is not None
+    assert (status.reason.code, status.reason.nodes) == ("packing", TooFewNodes({"cpu": 2.0}, 2, 1, 1, True))
+    remembered = cycle(State(20, desk.ledger, [WaitingJob("j", pair, 0)], [], 0, decided.memory), PLAIN, solve)
+    assert [each.reason for each in remembered.queue] == [status.reason]
+    desk = Desk(cluster)
+    desk.run(wants(cluster, "long", 2, lasts=500))
+    every = Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)])
+    overdue, endless = WaitingJob("every", every, 0, expected_s=9), WaitingJob("j", pair, 400)
+    reserved, held_up = desk.at(400, overdue, endless).queue
+    assert (reserved.reserved, held_up.reason and held_up.reason.code) == (True, "packing")
+    assert reserved.reason is not None
+    assert reserved.reason.nodes == TooFewNodes({"cpu": 2.0}, 3, 2, 2, True)
+    assert held_up.reason is not None
+    assert held_up.reason.nodes is None, "two nodes are free, and kept for another job"
 
 
 def test_a_job_waits_for_bandwidth_while_others_will_end_and_not_longer_than_its_patience() -> None:

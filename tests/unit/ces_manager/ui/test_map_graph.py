@@ -133,14 +133,20 @@ def test_links_are_gone_through_around_a_node_each_with_its_way_back(ui: Modules
 
 
 def test_refusals_and_tasks_are_told_node_by_node(ui: Modules) -> None:
+    lack = {"resource": "gpu", "needed": 1, "available": 0}
     by_node, notes, nodes = ui.run(
         """const { nodesOf, notesOf, refusalsByNode } = await load("map/job_graph");
         const tasks = ["w0", "w1", "w2", "w3"].map((name) => ({ name, node: "n1" }));
-        const refused = refusalsByNode({ w0: { n2: "too small" }, w1: { n2: "no GPU", n3: "cordoned" } });
+        const whyNot = { w0: { n2: "too small" }, w1: { n2: "gpu", n3: "cordoned" } };
+        const refused = refusalsByNode(whyNot, { w1: { n2: [given.lack] } });
         return [Object.fromEntries(refused), Object.fromEntries(notesOf(tasks, ["n2"], "refused")),
-          nodesOf(tasks, [{ path: ["n1", "s", "n4"] }], refused.keys())];"""
+          nodesOf(tasks, [{ path: ["n1", "s", "n4"] }], refused.keys())];""",
+        lack=lack,
     )
-    assert by_node == {"n2": [["w0", "too small"], ["w1", "no GPU"]], "n3": [["w1", "cordoned"]]}
+    assert by_node == {
+        "n2": [{"task": "w0", "why": "too small", "lacks": []}, {"task": "w1", "why": "gpu", "lacks": [lack]}],
+        "n3": [{"task": "w1", "why": "cordoned", "lacks": []}],
+    }
     assert notes == {
         "n1": {"text": "w0, w1, w2 +1", "quiet": False}, "n2": {"text": "refused", "quiet": True},
     }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -15,15 +15,19 @@ from rich.tree import Tree
 
 from ces_client.view.deadline import end_text
 from ces_client.view.formats import DASH, number, path_text, rate, rate_range
-from ces_client.view.queue_status import forecast_text, reason_text, reservable_share
+from ces_client.view.queue_status import forecast_text, lack_text, reason_text, reservable_share
 from ces_client.view.tables import plain_table
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanForecast, PlanView
+from ces_common.messages.events import Lack
 from ces_common.messages.plans import PolicyAdvice
 from ces_common.names import node_end
 from ces_common.quantities import show_cpu
 
 METRICS = {"composite": "quality (composite)", "load_imbalance": "load imbalance (0 is even)"}
+Lacking = dict[str, dict[str, list[Lack]]]
+"""Task -> node -> what it has too little of."""
+LACKING = TypeAdapter(Lacking)
 DATA = "(data)"  # in place of a task's name: a node's data is sent by no task
 
 
@@ -92,7 +96,7 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
         if (ends := end_text(answer, now)) is not None:
             parts.append(Text(ends))
         if answer.refused:
-            parts += [Text(), _refused_table(answer.refused)]
+            parts += [Text(), _refused_table(answer.refused, answer.lacking)]
         return Group(*parts, Text(), foot)
     given = {(flow.src, flow.dst): flow for flow in answer.flows}
     flows = []
@@ -112,7 +116,7 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
     )
     ends = end_text(answer, now)
     by: list[RenderableType] = [] if ends is None else [Text(ends)]
-    elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused)] if answer.refused else []
+    elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused, answer.lacking)] if answer.refused else []
     policy: list[RenderableType] = [Text(), *_by_policy(answer.policy, answer.assignments)] if answer.policy else []
     return Group(head, *by, Text(), flow_table(nodes, flows, measured=False), *policy, *elsewhere, Text(), foot)
 
@@ -125,12 +129,14 @@ def _by_policy(policy: PolicyAdvice, assignments: dict[str, str]) -> list[Render
     return [Text(f"policy {policy.version}"), table]
 
 
-def _refused_table(refused: dict[str, dict[str, str]]) -> Table:
-    """Tasks, nodes, why not; tasks with the same refusals share a row, and nodes with the same reason."""
+def _refused_table(refused: dict[str, dict[str, str]], lacking: Lacking) -> Table:
+    """Tasks, nodes, why not, with amounts where they are known; tasks with the same refusals share a row, and nodes
+    with the same reason."""
     table = plain_table("TASKS", "NODES", "WHY NOT", wrapped=("TASKS", "NODES", "WHY NOT"))
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for task, nodes in refused.items():
-        alike.setdefault(tuple(nodes.items()), []).append(task)
+        short = {node: "; ".join(map(lack_text, lacks)) for node, lacks in lacking.get(task, {}).items() if lacks}
+        alike.setdefault(tuple((node, short.get(node, why)) for node, why in nodes.items()), []).append(task)
     for refusals, tasks in alike.items():
         by_reason: dict[str, list[str]] = {}
         for node, why in refusals:
@@ -145,6 +151,7 @@ def committed_plan(plan: PlanView, age: str) -> RenderableType:
     head = Text(f"decided by {plan.solver}")
     considered = dict(plan.considered)
     decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
+    lacking = _lacking(considered.pop("lacking", None))
     bound, fallback = considered.pop("bound", None), considered.pop("fallback", None)
     policy = _advice(considered.pop("policy", None))
     sparing = considered.pop("sparing", None)
@@ -162,7 +169,7 @@ def committed_plan(plan: PlanView, age: str) -> RenderableType:
     if policy is not None:
         parts += [Text(), *_by_policy(policy, plan.assignments)]
     if refused:
-        parts += [Text(), _refused_table(refused)]
+        parts += [Text(), _refused_table(refused, lacking)]
     if seed is not None:
         within_s = number(limit_s)
         limit = "" if within_s is None else f"stopped after {within_s:g} s at the latest; "
@@ -170,6 +177,13 @@ def committed_plan(plan: PlanView, age: str) -> RenderableType:
     if considered:
         parts += [Text(), _tree("other details", considered)]
     return Group(*parts)
+
+
+def _lacking(kept: Any) -> Lacking:
+    try:
+        return LACKING.validate_python(kept)
+    except ValidationError:  # none, or kept by another version of the scheduler
+        return {}
 
 
 def _advice(kept: Any) -> PolicyAdvice | None:

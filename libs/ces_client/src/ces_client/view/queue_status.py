@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ces_client.view.formats import DASH, moment
 from ces_common.messages.api import PlanForecast
-from ces_common.messages.events import JobName, QueueStatusView, Reason, Score
+from ces_common.messages.events import JobName, Lack, QueueStatusView, Reason, Score, TooFewNodes
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.shares import HEADROOM
 
@@ -113,10 +113,12 @@ def _waits(reason: Reason | None) -> Text:
 
 
 def _wanted(reason: Reason) -> str | None:
-    """The amount that is missing, where the reason is about one amount of one resource."""
+    """What is missing, where the reason is about nodes with so much, or about one amount of one resource."""
+    if reason.nodes is not None:
+        return _wanted_nodes(reason.nodes)
     if reason.resource is None or reason.needed is None:
         return None
-    amount = _amount(reason.resource, reason.needed)
+    amount = amount_text(reason.resource, reason.needed)
     if reason.code == "bandwidth-per-flow":
         return f"{amount} on {reason.where}" if reason.where else amount
     if reason.code.endswith("-per-node"):
@@ -126,6 +128,20 @@ def _wanted(reason: Reason) -> str | None:
     return f"{amount} within the quota of tenant {reason.where}" if reason.code == "quota" else None
 
 
-def _amount(resource: str, value: float) -> str:
+def _wanted_nodes(nodes: TooFewNodes) -> str:
+    amounts = " and ".join(amount_text(resource, value) for resource, value in nodes.each.items())
+    if nodes.apart:
+        found = f"{nodes.nodes or 'none'} {'have' if nodes.nodes > 1 else 'has'} that"
+        return f"{nodes.needed} {'node' if nodes.needed == 1 else 'nodes'} with {amounts} free ({found})"
+    times = {0: "nowhere", 1: "once"}.get(nodes.available, f"{nodes.available} times")
+    return f"{nodes.needed} times {amounts} on one node (free {times})"
+
+
+def lack_text(lack: Lack) -> str:
+    """``2.5 cores asked, 0.9 cores free``."""
+    return f"{amount_text(lack.resource, lack.needed)} asked, {amount_text(lack.resource, lack.available)} free"
+
+
+def amount_text(resource: str, value: float) -> str:
     shown = {"cpu": show_cpu, "memory": show_memory, "bandwidth": show_bandwidth}.get(resource)
     return shown(value) if shown else f"{value:g} {resource.upper()}{'' if value == 1 else 's'}"

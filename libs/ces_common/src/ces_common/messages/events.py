@@ -10,7 +10,7 @@ from ulid import ULID
 
 from ces_common import subjects
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
+from ces_common.messages.bounds import Amount, Count, ExitCode, Id, Number, Small
 from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
 from ces_common.messages.identities import SessionChanged, TokenChanged
 from ces_common.messages.plans import (
@@ -40,11 +40,35 @@ from ces_common.states import AllocationState, JobState
 D = TypeVar("D", bound=Message)
 
 
+MAX_RESOURCES = 16  # that one reason names: more than there are
+
+
+class Lack(Message):
+    """What a task asks of a node, and what is free there, which is less. Units as in Reason."""
+
+    resource: Id
+    needed: Amount
+    available: Amount
+
+
+class TooFewNodes(Message):
+    """Tasks for which too few nodes have enough. ``each``: resource -> what each of them needs at least, units as in
+    Reason. ``needed``: how many tasks these are; ``available``: how many fit on the nodes that they may use, one beside
+    the other, and ``nodes``: on how many. ``apart``: no such node could ever hold two of them."""
+
+    each: Annotated[dict[Id, Amount], Field(max_length=MAX_RESOURCES)]
+    needed: Small
+    available: Small
+    nodes: Small
+    apart: bool
+
+
 class Reason(Message):
     """The one dominant reason why a job has no place, with its numbers.
 
     ``resource`` tells the unit of ``needed`` and ``available``: cpu in millicores, memory in bytes, gpu, bandwidth in
-    bit/s. ``forever``: no job's end can change it, only a change of the cluster.
+    bit/s. ``forever``: no job's end can change it, only a change of the cluster. ``nodes``: where it comes to that, how
+    many nodes with how much are needed and there.
     """
 
     code: str
@@ -54,6 +78,7 @@ class Reason(Message):
     available: Number | None = None
     where: str | None = None
     forever: bool = False
+    nodes: TooFewNodes | None = None
 
 
 class Score(Message):

@@ -10,7 +10,7 @@ from pydantic import Field
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Node, Number, PublicKey, Small
-from ces_common.messages.events import QueueStatus, Reason
+from ces_common.messages.events import Lack, QueueStatus, Reason
 from ces_common.messages.plans import FlowPlan, PolicyAdvice
 
 MAX_LOG = 2**20  # bytes of one answer
@@ -49,7 +49,8 @@ class PlanAnswer(Message):
     stand in the queue (see QueueStatus); None or empty where that is not known. ``size``: at which a malleable job that
     has a place would start; None of any other. ``cpu``: the millicores with which its workers would begin, where that
     is not what its file says. ``end_at``: when a job with a deadline would have ended, at the
-    earliest where that is too late."""
+    earliest where that is too late. ``lacking``: of the nodes that were refused for having too little free for a task
+    alone, how much that is; where these are very many, of the first."""
 
     feasible: bool
     version: Count
@@ -63,6 +64,7 @@ class PlanAnswer(Message):
     start_at: datetime | None = None
     held_by: list[str] = []
     refused: dict[str, dict[str, str]] = {}  # task -> node -> why not
+    lacking: dict[str, dict[str, list[Lack]]] = {}  # task -> node
     decision_ms: Amount = 0.0
     time_limit_s: Amount | None = None  # None: as the solver saw fit
     seed: Count = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,38 @@ FormatQuantity = Callable[[str, float], str]
 def plain(resource: str, value: float) -> str:
     """The number followed by the resource's name."""
     return f"{value:g} {resource}"
+
+
+@dataclass(frozen=True)
+class TooFewNodes:
+    """Tasks for which too few nodes have enough, by :func:`ces_core.model.too_few.too_few_nodes`.
+
+    ``each``: resource -> what each of these tasks needs at least, in the problem's units. ``needed``: how many tasks
+    these are; ``available``: how many of them fit on the nodes that they may use, one beside the other, and ``nodes``:
+    on how many. ``apart``: no such node could hold two even if nothing else ran, so that each task needs its own.
+    """
+
+    each: Mapping[str, float]
+    needed: int
+    available: int
+    nodes: int
+    apart: bool
+
+    def text(self, format_quantity: FormatQuantity, *, permanent: bool) -> str:
+        """What is needed and what is there. ``permanent``: even if nothing else ran."""
+        amounts = " and ".join(format_quantity(resource, amount) for resource, amount in self.each.items())
+        free = "" if permanent else " free"
+        if self.apart:
+            wanted = (
+                f"1 node with {amounts}{free} is"
+                if self.needed == 1
+                else f"{self.needed} nodes with {amounts}{free} are"
+            )
+            found = f"{self.nodes or 'none'} that it may use {'have' if self.nodes > 1 else 'has'} that"
+            return f"{wanted} needed, and {found}"
+        found = "nodes that they may use have" if self.available else "none has"
+        times = {0: "", 1: " once"}.get(self.available, f" {self.available} times")
+        return f"{self.needed} tasks need at least {amounts} each on one node, and {found} that{free}{times}"
 
 
 @dataclass(frozen=True)
@@ -37,6 +69,8 @@ class Reason:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
     proven:
         False where the search for a place gave up rather than ended.
+    nodes:
+        Where nodes are the obstacle: that too few of them have enough, which is a proof, too. None: not that simple.
     """
 
     code: str
@@ -48,6 +82,7 @@ class Reason:
     where: str | None = None
     task: str | None = None
     flow: tuple[str, str] | None = None
+    nodes: TooFewNodes | None = None
 
     @property
     def missing(self) -> float | None:
@@ -65,6 +100,10 @@ class Reason:
         flow = " -> ".join(self.flow) if self.flow else ""
         size = "largest" if self.permanent else "largest free"
         wide = "widest" if self.permanent else "widest free"
+        if self.nodes is not None:
+            text = self.nodes.text(format_quantity, permanent=self.permanent)
+            largest = self.code.endswith("-per-node")
+            return f"{text}; the {size} node{self._at()} has {quantity(self.available)}" if largest else text
         match self.code:
             case "no-allowed-node":
                 text = f"task {self.task} is allowed on no node"

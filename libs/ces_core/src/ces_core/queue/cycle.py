@@ -392,9 +392,7 @@ class _Cycle:
         refusal, kept = self._known.get(job.name), self._reservations.kept.get(job.name)
         if kept is not None and kept.preempted is not None:
             return Reason("preempting")
-        return (
-            self._never.get(job.name)
-            or self._beyond_quota(job)
-            or free.hindrance(self._table, line, permanent=False)
-            or (refusal.reason if refusal is not None else None)
-        )
+        found = self._never.get(job.name) or self._beyond_quota(job)
+        found = found or free.hindrance(self._table, line, permanent=False)
+        found = found or (refusal.reason if refusal is not None else None)
+        return None if found is None else free.by_node(job, found)

@@ -6,13 +6,15 @@ They take a fraction of a millisecond. Solvers take longest over jobs that do no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ces_core.model.plan import Considered, Result
 from ces_core.model.problem import RESOURCES, SLACK, BoolArray, Cluster, FloatArray, Problem
 from ces_core.model.reason import Reason
+from ces_core.model.too_few import NodeCount
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.reservations import Solve
@@ -101,6 +103,7 @@ class FreeCapacity:
     most: FloatArray
     best: tuple[str, ...]
     slack: FloatArray
+    cluster: Cluster
 
     @staticmethod
     def of(cluster: Cluster) -> FreeCapacity:
@@ -108,7 +111,7 @@ class FreeCapacity:
         best = tuple(cluster.topology.nodes[node] for node in free.argmax(axis=1).tolist())
         slack = SLACK * cluster.node_capacity.max(axis=1, initial=0.0)
         return FreeCapacity(
-            free + SLACK * cluster.node_capacity, free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack
+            free + SLACK * cluster.node_capacity, free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack, cluster
         )
 
     def holds(self, table: Table, among: BoolArray) -> BoolArray:
@@ -146,3 +149,24 @@ class FreeCapacity:
         if not len(homeless):
             return None
         return Reason("no-node-fits", permanent, True, task=job.problem.tasks[int(homeless[0])].name)
+
+    def by_node(self, job: WaitingJob, reason: Reason) -> Reason:
+        """The reason, counted by node where nodes are the obstacle. On this capacity, or on all there is where it is
+        permanent: a solver may have seen less, or earlier."""
+        count = self._in_all if reason.permanent else self._count
+        if reason.code in ("packing", "no-node-fits"):
+            return replace(reason, nodes=count.too_few(job.problem))
+        if reason.code.endswith("-total") and reason.resource in RESOURCES:
+            return replace(reason, nodes=count.too_few(job.problem, RESOURCES.index(reason.resource)))
+        if reason.code.endswith("-per-node") and reason.resource in RESOURCES:
+            row = RESOURCES.index(reason.resource)
+            return replace(reason, nodes=count.for_task(job.problem, int(job.problem.demand[:, row].argmax()), row))
+        return reason
+
+    @cached_property
+    def _count(self) -> NodeCount:
+        return NodeCount.of(self.cluster)
+
+    @cached_property
+    def _in_all(self) -> NodeCount:
+        return NodeCount.of(self.cluster.emptied())

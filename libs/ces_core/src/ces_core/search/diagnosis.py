@@ -18,6 +18,7 @@ from ces_core.model.path import Path
 from ces_core.model.plan import REFUSALS, Considered
 from ces_core.model.problem import RESOURCES, SLACK, BoolArray, FloatArray, Problem
 from ces_core.model.reason import Reason
+from ces_core.model.too_few import nodes_for, too_few_nodes
 from ces_core.model.topology import IntArray
 from ces_core.network.cache import paths_for
 
@@ -85,11 +86,13 @@ def explain(problem: Problem, trace: SearchTrace, search: Search) -> Reason:
     if found is not None:
         return _bandwidth_together(problem, trace, permanent=trace.complete and _never(problem, search))
     stuck = without.stuck or (0,)
+    permanent = without.complete and _never(tasks_alone, search)
     return Reason(
         "packing",
-        permanent=without.complete and _never(tasks_alone, search),
+        permanent=permanent,
         proven=without.complete,
         task=problem.tasks[max(range(len(stuck)), key=lambda t: (stuck[t], -t))].name,
+        nodes=too_few_nodes(problem.on_empty_cluster() if permanent else problem),
     )
 
 
@@ -152,8 +155,9 @@ def _task_obstacle(problem: Problem) -> Reason | None:
                     available=float(cluster.node_free[r, best]),
                     where=cluster.topology.nodes[best],
                     task=name,
+                    nodes=nodes_for(problem, t, r),
                 )
-        return Reason("no-node-fits", task=name)
+        return Reason("no-node-fits", task=name, nodes=too_few_nodes(problem))
     return None
 
 
@@ -161,7 +165,13 @@ def _total_obstacle(problem: Problem) -> Reason | None:
     needed, free = problem.demand.sum(axis=0), problem.cluster.node_free.sum(axis=1)
     for r, resource in enumerate(RESOURCES):
         if needed[r] > free[r] * (1 + 1e-12):
-            return Reason(f"{resource}-total", resource=resource, needed=float(needed[r]), available=float(free[r]))
+            return Reason(
+                f"{resource}-total",
+                resource=resource,
+                needed=float(needed[r]),
+                available=float(free[r]),
+                nodes=too_few_nodes(problem, r),
+            )
     return None
 
 

@@ -1,4 +1,5 @@
 /** Beside the picture of a job: its flows, of which one at a time is lit, with what each hop of its path was asked for, given and carries. */
+import { whyNotText } from "../parts/amounts.js";
 import { carriedNow } from "../parts/flows.js";
 import { LinkTo } from "../parts/network.js";
 import { html, Name, plain, rate, rateRange, State, t, To } from "../show.js";
@@ -49,8 +50,8 @@ export function FlowList({ flows, at, chosen, choose }) {
     })}</ul>`;
 }
 
-/** Why a node was refused, task by task. @param {{node: string, reasons: [string, string][]}} props */
+/** Why a node was refused, task by task. @param {{node: string, reasons: import("./job_graph.js").Refusal[]}} props */
 export const Refusals = ({ node, reasons }) => html`<section class="job-refusals" aria-live="polite">
   <h3><${To} path=${["nodes", node]}>${node}<//></h3>
-  <ul>${reasons.map(([task, why]) => html`<li><${Name}>${task}<//>: <bdi lang="en">${plain(why)}</bdi></li>`)}</ul>
+  <ul>${reasons.map(({ task, why, lacks }) => html`<li><${Name}>${task}<//>: <bdi lang=${lacks.length ? undefined : "en"}>${whyNotText(why, lacks)}</bdi></li>`)}</ul>
 </section>`;

@@ -12,6 +12,7 @@ import { APART } from "./placement.js";
 /** @typedef {import("./paint.js").Light} Light */
 /** @typedef {{name: string, node: string | null}} Task */
 /** @typedef {{key: string, from: Vertex, to: Vertex, rank: number, short: boolean, state: "plain" | "chosen" | "back"}} Arrow `rank`: which one of those between the same two */
+/** @typedef {{task: string, why: string, lacks: import("../parts/amounts.js").Lack[]}} Refusal of a node for a task */
 /** @typedef {{text: string, quiet: boolean}} Note below a node's name */
 
 const NAMED = 3; // tasks below a node's name; the others are counted
@@ -108,10 +109,10 @@ export function notesOf(tasks, refused, word) {
   return notes;
 }
 
-/** @param {Record<string, Record<string, string>>} refused task -> node -> why not @returns {Map<string, [string, string][]>} node -> tasks with why not */
-export function refusalsByNode(refused) {
-  /** @type {Map<string, [string, string][]>} */
+/** @param {Record<string, Record<string, string>>} refused task -> node -> why not @param {import("../parts/amounts.js").Lacking} lacking @returns {Map<string, Refusal[]>} by node */
+export function refusalsByNode(refused, lacking) {
+  /** @type {Map<string, Refusal[]>} */
   const found = new Map();
-  for (const [task, nodes] of Object.entries(refused)) for (const [node, why] of Object.entries(nodes)) found.set(node, [...(found.get(node) ?? []), [task, why]]);
+  for (const [task, nodes] of Object.entries(refused)) for (const [node, why] of Object.entries(nodes)) found.set(node, [...(found.get(node) ?? []), { task, why, lacks: lacking[task]?.[node] ?? [] }]);
   return found;
 }

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "../../vendor/preact-hooks.js";
 import { links, media, nodes, tell } from "../live.js";
 import { address, setQuery } from "../main.js";
+import { whyNotText } from "../parts/amounts.js";
 import { href, html, plain, rate, t, tn } from "../show.js";
 import { describe } from "./describe.js";
 import { graphOf, namesOf, SITE } from "./graph.js";
@@ -60,9 +61,9 @@ function usePlaces(names, between) {
   return places;
 }
 
-/** What is drawn of the job now. @param {{tasks: Task[], flows: Flow[], refused: Record<string, Record<string, string>>, chosen: string}} job */
-function useScene({ tasks, flows, refused, chosen }) {
-  const refusals = refusalsByNode(refused);
+/** What is drawn of the job now. @param {{tasks: Task[], flows: Flow[], refused: Record<string, Record<string, string>>, lacking: import("../parts/amounts.js").Lacking, chosen: string}} job */
+function useScene({ tasks, flows, refused, lacking, chosen }) {
+  const refusals = refusalsByNode(refused, lacking);
   const placed = isPlaced(tasks) || refusals.size > 0;
   const cluster = { nodes: nodes.value, links: links.value, media: media.value };
   const all = refusals.size ? namesOf(cluster) : new Set();
@@ -97,7 +98,7 @@ function textsOf({ kind, key }, { graph, refusals, placed }, tasks, flows) {
   const texts = describe({ kind, key }, graph, WHOLE);
   if (kind === "link") return [...texts, ...few(flowsOver(flows, key).map(flowText))];
   const here = tasksByNode(tasks).get(key) ?? [];
-  return [...texts, ...(here.length ? [plain(here.join(", "))] : []), ...few((refusals.get(key) ?? []).map(([task, why]) => plain(`${task}: ${why}`)))];
+  return [...texts, ...(here.length ? [plain(here.join(", "))] : []), ...few((refusals.get(key) ?? []).map(({ task, why, lacks }) => `${plain(task)}: ${whyNotText(why, lacks)}`))];
 }
 
 /** @param {Flow[]} flows @param {string} link `src>dst` @returns {Flow[]} those whose path leads over it */
@@ -109,12 +110,13 @@ const flowsOver = (flows, link) => flows.filter(({ path }) => path.some((/** @ty
  * @param {Flow[]} props.flows
  * @param {string} [props.at] when the flows were measured; left out where they are planned only
  * @param {Record<string, Record<string, string>>} [props.refused] task -> node -> why it may not go there
+ * @param {import("../parts/amounts.js").Lacking} [props.lacking] how much nodes have too little
  */
-export function JobPicture({ tasks, flows, at = "", refused = {} }) {
+export function JobPicture({ tasks, flows, at = "", refused = {}, lacking = {} }) {
   const asked = address.value.query.get("flow") ?? "";
   const chosen = flows.some((flow) => flowKey(flow) === asked) ? asked : "";
   const [looked, look] = useState(""); // at a node that refused
-  const scene = useScene({ tasks, flows, refused, chosen });
+  const scene = useScene({ tasks, flows, refused, lacking, chosen });
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const picture = useRef(/** @type {Picture | null} */ (null));
   const choose = (/** @type {string} */ key) => {

@@ -110,7 +110,7 @@ const Place = ({ answer }) => html`
 
 /** All of it but the first sentence. @param {{answer: Answer}} props */
 export function Forecast({ answer }) {
-  const { feasible, reason, end_at: end, refused, solver, version, fallback } = answer;
+  const { feasible, reason, end_at: end, refused, lacking, solver, version, fallback } = answer;
   const start = feasible ? null : startText(answer);
   return html`
     ${!feasible && reason && html`<${Reason} reason=${reason} />`}
@@ -124,10 +124,11 @@ export function Forecast({ answer }) {
     ${
       (feasible || Object.keys(refused).length > 0) &&
       html`<${JobMap} tasks=${Object.entries(answer.assignments).map(([name, node]) => ({ name, node }))}
-      flows=${answer.flows} refused=${refused} />`
+      flows=${answer.flows} refused=${refused} lacking=${lacking} />`
     }
     ${feasible && html`<${Place} answer=${answer} />`}
-    ${Object.keys(refused).length > 0 && html`<div class="quiet"><${Refused} refused=${refused} /></div>`}
+    ${Object.keys(refused).length > 0 && html`<div class="quiet">
+      <${Refused} refused=${refused} lacking=${lacking} /></div>`}
     <p class="quiet">${t("decided by {solver} in {ms} ms, for version {version} of the cluster", {
       solver: plain(solver),
       ms: answer.decision_ms.toFixed(1),

@@ -8,6 +8,7 @@ import { html, t } from "../show.js";
  * @param {any[]} props.flows
  * @param {string} [props.at] when the flows were measured; left out where they are planned only
  * @param {Record<string, Record<string, string>>} [props.refused] task -> node -> why it may not go there
+ * @param {import("./amounts.js").Lacking} [props.lacking] how much nodes have too little
  */
 export function JobMap(props) {
   const [Loaded, setLoaded] = useState(/** @type {any} */ (null));

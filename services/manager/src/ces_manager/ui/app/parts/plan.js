@@ -1,6 +1,7 @@
 /** How a committed plan came about: solver, metrics, seed, and why nodes were refused. */
 import { brief, html, Name, plain, ProblemBox, since, t } from "../show.js";
 import { route } from "../client.js";
+import { whyNotText } from "./amounts.js";
 import { useAnswer } from "./answers.js";
 import { Names } from "./names.js";
 
@@ -13,20 +14,26 @@ const METRICS = {
 
 /**
  * Tasks, nodes, why not: tasks with the same refusals share a row, and nodes with the same reason.
- * @param {{refused: Record<string, Record<string, string>>}} props
+ * @param {{refused: Record<string, Record<string, string>>, lacking?: import("./amounts.js").Lacking | null}} props
  */
-export function Refused({ refused }) {
-  /** @type {Map<string, {tasks: string[], reasons: Map<string, string[]>}>} */
+export function Refused({ refused, lacking }) {
+  /** @type {Map<string, {tasks: string[], reasons: Map<string, {nodes: string[], known: boolean}>}>} */
   const alike = new Map();
   for (const [task, nodes] of Object.entries(refused)) {
-    const key = JSON.stringify(Object.entries(nodes).sort());
+    const short = lacking?.[task] ?? {};
+    const key = JSON.stringify([Object.entries(nodes).sort(), Object.entries(short).sort()]);
     const known = alike.get(key);
     if (known) {
       known.tasks.push(task);
       continue;
     }
     const reasons = new Map();
-    for (const [node, why] of Object.entries(nodes)) reasons.set(why, [...(reasons.get(why) ?? []), node]);
+    for (const [node, why] of Object.entries(nodes)) {
+      const text = whyNotText(why, short[node]);
+      const same = reasons.get(text);
+      if (same) same.nodes.push(node);
+      else reasons.set(text, { nodes: [node], known: Boolean(short[node]?.length) });
+    }
     alike.set(key, { tasks: [task], reasons });
   }
   return html`<table class="plain-table refused">
@@ -35,9 +42,10 @@ export function Refused({ refused }) {
       </tr></thead>
     <tbody>${[...alike.values()].flatMap(({ tasks, reasons }) =>
       [...reasons].map(
-        ([why, nodes], index) => html`<tr>
+        ([why, { nodes, known }], index) => html`<tr>
         ${index === 0 && html`<th scope="rowgroup" rowspan=${reasons.size}><${Names} names=${tasks} /></th>`}
-        <td><${Names} names=${nodes} place="nodes" /></td><td><bdi lang="en">${plain(why)}</bdi></td>
+        <td><${Names} names=${nodes} place="nodes" /></td><td><bdi lang=${known ? undefined : "en"}>
+          ${why}</bdi></td>
       </tr>`,
       ),
     )}</tbody>
@@ -89,6 +97,7 @@ export function Plan({ id, attempt }) {
   const {
     decision_ms: took,
     refused,
+    lacking,
     bound,
     fallback,
     policy,
@@ -117,7 +126,7 @@ export function Plan({ id, attempt }) {
     }
     ${fallback && html`<p class="warning"><bdi lang="en">${plain(fallback)}</bdi></p>`}
     ${policy && html`<${Policy} policy=${policy} assignments=${plan.assignments} />`}
-    ${refused && Object.keys(refused).length > 0 && html`<${Refused} refused=${refused} />`}
+    ${refused && Object.keys(refused).length > 0 && html`<${Refused} refused=${refused} lacking=${lacking} />`}
     ${
       seed != null &&
       html`<p class="quiet">${limit != null && t("stopped after {n} s at the latest; ", { n: limit })}

@@ -1,5 +1,6 @@
 /** Why a job waits, in the sentences of `ces describe job` and `ces get queue`, with links to what they name. */
-import { clock, cpu, DASH, html, memory, moment, plain, rate, State, t, To, tx } from "../show.js";
+import { clock, DASH, html, moment, plain, State, t, To, tx } from "../show.js";
+import { amount, tooFewText, wantedNodes } from "./amounts.js";
 
 /**
  * @typedef {object} Reason
@@ -7,8 +8,10 @@ import { clock, cpu, DASH, html, memory, moment, plain, rate, State, t, To, tx }
  * @property {string} text
  * @property {string | null} [resource] tells the unit of `needed`
  * @property {number | null} [needed]
+ * @property {number | null} [available]
  * @property {string | null} [where]
  * @property {boolean} [forever]
+ * @property {import("./amounts.js").TooFewNodes | null} [nodes]
  */
 /** @typedef {{id: string, name: string}} Holder */
 /**
@@ -29,24 +32,28 @@ export const PARTS = ["fit", "priority", "waiting", "share"];
 /** The manager's own sentence: it has no other language. */
 const said = (/** @type {string} */ text) => html`<bdi lang="en">${plain(text)}</bdi>`;
 
-/** Why a job has no place; the reason's own sentence holds the numbers. @param {Reason} reason */
+/** The reason's own sentence, which holds the numbers, or by nodes where it comes to those. @param {Reason} reason */
+function sentence({ text, nodes, code, resource, available, where, forever }) {
+  if (!nodes) return said(text);
+  const words = tooFewText(nodes, Boolean(forever));
+  if (!code.endsWith("-per-node") || resource == null || available == null || !where) return words;
+  const values = { words, where: plain(where), amount: amount(resource, available) };
+  return forever
+    ? t("{words}; the largest node ({where}) has {amount}", values)
+    : t("{words}; the largest free node ({where}) has {amount}", values);
+}
+
+/** Why a job has no place. @param {Reason} reason */
 export function reasonText(reason) {
-  if (!reason.forever) return said(reason.text);
+  if (!reason.forever) return sentence(reason);
   const share = reason.code.startsWith("bandwidth-") ? ` ${t("(plans may reserve 95 % of a link)")}` : "";
-  return html`${said(reason.text)}${share}<strong class="wait">
+  return html`${sentence(reason)}${share}<strong class="wait">
     ${t("; no job's end can change that, only other nodes or links, or another job")}</strong>`;
 }
 
-/** @param {string} resource @param {number} value @returns {string} */
-function amount(resource, value) {
-  if (resource === "cpu") return cpu(value);
-  if (resource === "memory") return memory(value);
-  if (resource === "bandwidth") return rate(value);
-  return `${value} ${resource.toUpperCase()}${value === 1 ? "" : "s"}`;
-}
-
-/** The amount that is missing, where the reason is about one amount of one resource. @param {Reason} reason */
-function wanted({ resource, needed, code, where }) {
+/** What is missing, where the reason is about nodes with so much, or about one amount of one resource. @param {Reason} reason */
+function wanted({ resource, needed, code, where, nodes }) {
+  if (nodes) return wantedNodes(nodes);
   if (resource == null || needed == null) return null;
   const missing = amount(resource, needed);
   if (code === "bandwidth-per-flow")
