@@ -281,7 +281,7 @@ class WholeWorld:
 
     async def _scheduler(self, name: str, bus: UnrulyBus) -> None:
         await bus.connect()
-        placing = Placing(self.solvers[name], parameters_of(QUEUE))
+        placing = Placing(self.solvers[name], parameters_of(QUEUE), seconds=self.loop.time)
         scheduler = service.Scheduler(bus, placing, RESYNC_S, self.loop.time, now=self.now, resize_s=self.resize_s)
         await scheduler.run()
 

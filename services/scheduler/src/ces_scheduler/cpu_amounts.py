@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,7 +177,7 @@ class CpuAmounts:
     def _room(self, scene: _Scene, run: CycleRun, placing: Placing) -> tuple[str, int] | None:
         """For the first in the queue that gets a place by it."""
         seeds = {name: job.attempt for name, job in run.given.records.items()}
-        calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
+        calls = SolverCalls(placing.solver, seeds, placing.seconds, placing.time_limit_s, placing.fallback)
         sizing = Sizing(calls, placing.parameters, tenants_of(scene.offer), placing.paths, BUDGET_MS)
         records = run.given.records
         waiting = [each for each in run.statuses if each.reason is not None and not waits_for_more(records[each.job])]

@@ -4,7 +4,7 @@ so it is run in a thread."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -37,7 +37,7 @@ class Placing:
     """How jobs are placed. ``time_limit_s``: for all jobs that wait at one time together; None: as the solver sees fit.
     ``fallback``: why the solver is not the one that was asked for. ``paths``: flows may take any of this many shortest
     paths; None: any hop-shortest one. ``policy``: decides over the queue; ``amounts``: with
-    how much CPU jobs begin where CES chooses it."""
+    how much CPU jobs begin where CES chooses it; ``seconds``: the clock by which solvers' budgets are measured."""
 
     solver: Solver
     parameters: Parameters
@@ -46,6 +46,7 @@ class Placing:
     paths: int | None = None
     policy: QueuePolicy = cycle
     amounts: Rule = USUAL
+    seconds: Callable[[], float] = time.perf_counter
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ def run_cycle(
     seeds = {name: job.attempt for name, job in given.records.items()}
     limit_s = share_of(placing.time_limit_s, given.untried)
     owners = OwnerForecast.of(given.offer, datetime.fromtimestamp(given.state.now_s, UTC))
-    calls = SolverCalls(placing.solver, seeds, time.perf_counter, limit_s, placing.fallback, owners)
+    calls = SolverCalls(placing.solver, seeds, placing.seconds, limit_s, placing.fallback, owners)
     decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
     if record is not None:
         record(given.state, placing.parameters, seeds, decisions)

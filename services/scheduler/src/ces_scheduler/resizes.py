@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -219,9 +218,7 @@ class Resizes:
         owners = OwnerForecast.of(offer, self._now())
 
         def within(budget_ms: float) -> Sizing:
-            calls = SolverCalls(
-                placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback, owners
-            )
+            calls = SolverCalls(placing.solver, seeds, placing.seconds, placing.time_limit_s, placing.fallback, owners)
             return Sizing(calls, placing.parameters, tenants, placing.paths, budget_ms)
 
         candidates, sizing = self._candidates(able, held, judgement), within(BUDGET_MS)
