@@ -5,7 +5,7 @@ import { capacityOf, links, media } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { LinkHour } from "../parts/history.js";
-import { LinkFlows } from "../parts/link_flows.js";
+import { FlowsBefore, LinkFlows } from "../parts/link_flows.js";
 import { linkColumns, LinkState, LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
 import {
@@ -29,7 +29,8 @@ import {
 /** @typedef {import("../live.js").Item} Item */
 
 /**
- * What the live picture leaves out of a link: since when it is in its state, and when it was measured.
+ * What the live picture leaves out of a link: since when it is in its state, which event was the last before, and when
+ * it was measured.
  * @param {Item | undefined} link
  */
 function useTimes(link) {
@@ -122,6 +123,12 @@ export default function Link({ path: [, src, dst = ""] }) {
         link.medium && [t("Medium"), html`<${Name}>${link.medium}<//>, ${rate(media.value.get(link.medium))}`],
       ]}
     />
+    ${
+      link.state !== "up" &&
+      times.last_up &&
+      html`<${Part} title=${t("Flows that reserved it until it went down")}>
+      <${FlowsBefore} src=${src} dst=${dst} event=${times.last_up} /><//>`
+    }
     <${LinkHour} link=${link} />
     <${Part} title=${t("Flows that reserve it")}><${LinkFlows} src=${src} dst=${dst} /><//>
     ${

@@ -140,7 +140,7 @@ function Group(/** @type {[string, string, any[], string]} */ [state, word, name
   return html`<li>
     <a href=${to}><${State} state=${state} word=${word} /> <b>${names.length}</b></a>
     <p>${names.slice(0, SHOWN).map((name, index) => [index > 0 && ", ", name])}
-      ${names.length > SHOWN && html`, <a href=${to}>${t("and {n} more", { n: names.length - SHOWN })}</a>`}</p>
+      ${names.length > SHOWN && ` ${t("and {n} more", { n: names.length - SHOWN })}`}</p>
   </li>`;
 }
 
@@ -153,7 +153,9 @@ function Attention() {
   const wires = (/** @type {(link: Item) => boolean} */ which) =>
     [...links.value.values()].filter(which).map((link) => html`<${LinkName} link=${link} />`);
   const short = [...shortfalls.value.values()].map(
-    (flow) => html`<${To} path=${["jobs", flow.job]}>${`${flow.name}: ${flow.src} → ${flow.dst}`}<//>`,
+    (flow) =>
+      html`<a href=${`${href("jobs", flow.job)}?flow=${encodeURIComponent(`${flow.src}>${flow.dst}`)}`}>
+        <${Name}>${`${flow.name}: ${flow.src} → ${flow.dst}`}<//></a>`,
   );
   const node = href("nodes");
   const link = href("links");
@@ -166,7 +168,7 @@ function Attention() {
     [
       "slow",
       t("Links slower than configured"),
-      wires((each) => capacityOf(each) < each.bandwidth),
+      wires((each) => each.state === "up" && capacityOf(each) < each.bandwidth),
       `${link}?state=slow`,
     ],
     ["cordoned", t("Nodes cordoned"), some((each) => each.cordoned), `${node}?state=cordoned`],
