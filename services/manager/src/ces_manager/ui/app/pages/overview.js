@@ -139,8 +139,7 @@ function Group(/** @type {[string, string, any[], string]} */ [state, word, name
   if (!names.length) return null;
   return html`<li>
     <a href=${to}><${State} state=${state} word=${word} /> <b>${names.length}</b></a>
-    <p>${names.slice(0, SHOWN).map((name, index) => [index > 0 && ", ", name])}
-      ${names.length > SHOWN && ` ${t("and {n} more", { n: names.length - SHOWN })}`}</p>
+    <p>${names.slice(0, SHOWN)} ${names.length > SHOWN && t("and {n} more", { n: names.length - SHOWN })}</p>
   </li>`;
 }
 
