@@ -61,7 +61,7 @@ def test_what_breaks_off_while_it_is_loaded_is_loaded_again(opened: Open) -> Non
         seen.heading("Nodes")
         seen.page.get_by_role("table", name="Nodes").wait_for()
         seen.go("map")
-        seen.page.get_by_role("img", name=re.compile("^Map")).wait_for()
+        seen.page.get_by_role("application", name=re.compile("^Map")).wait_for()
         menu = seen.page.locator("header .menu")
         menu.locator("summary").click()
         menu.get_by_role("button", name="Sign out").wait_for()
