@@ -1,7 +1,7 @@
 /** One directed link: what it could carry, what is promised on it, what it carries. */
 import { useState } from "../../vendor/preact-hooks.js";
 import { call, may, route } from "../client.js";
-import { capacityOf, links, media } from "../live.js";
+import { capacityOf, links, media, pictureAt } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { LinkHour } from "../parts/history.js";
@@ -92,7 +92,7 @@ export default function Link({ path: [, src, dst = ""] }) {
   const times = useTimes(link);
   const title = `${src} › ${dst}`;
   if (!link)
-    return html`<${Head} title=${title} /><p>${links.value.size ? t("There is no such link.") : t("Loading…")}</p>`;
+    return html`<${Head} title=${title} /><p>${pictureAt.value ? t("There is no such link.") : t("Loading…")}</p>`;
   const probe = async () => {
     const found = await call(route`/v1/links/${src}/${dst}/probe`, { method: "POST" });
     setProbed(found);

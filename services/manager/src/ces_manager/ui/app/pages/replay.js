@@ -61,7 +61,7 @@ export default function Replay() {
   const { query } = address.value;
   const [event, at] = [query.get("event"), query.get("at")];
   const asked = event ? `?event=${encodeURIComponent(event)}` : at ? `?at=${encodeURIComponent(at)}` : FAILURE;
-  const { data, problem } = useAnswer(`/v1/state${asked}`);
+  const { data, problem, again } = useAnswer(`/v1/state${asked}`);
   const held = useRef(/** @type {Past | null} */ (null)); // the last one stays while another is asked for
   held.current = data ?? held.current;
   useEffect(() => {
@@ -86,7 +86,7 @@ export default function Replay() {
         last: html`<a href=${withQuery({ event: String(data.newest.event) })}>${t("To the last event")}</a>`,
       })}</p>`
     }
-    <${ProblemBox} problem=${problem} />
+    <${ProblemBox} problem=${problem} again=${again} />
     ${!state && !problem && html`<p class="quiet">${t("Loading…")}</p>`}
     ${
       state &&

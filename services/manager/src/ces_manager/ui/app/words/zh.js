@@ -80,6 +80,7 @@ export default {
   "Order as of {time}": "排序截至 {time}",
   "Sort again": "重新排序",
   "and {n} more": "及另外 {n} 个",
+  "{n} named above": "另有 {n} 个见上",
   State: "状态",
 
   // Overview
