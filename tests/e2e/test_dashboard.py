@@ -107,7 +107,8 @@ def test_what_goes_down_is_shown_and_leads_to_its_cause(cluster: FaultCluster, o
             seen.text(re.compile(r"^\s*down"))
             seen.text("to-s1")  # why
             seen.go("")
-            seen.page.get_by_role("link", name=re.compile("n1 . s1")).first.wait_for()
+            attention = seen.page.locator(".attention")
+            expect(attention.get_by_role("link", name="n1 › s1")).to_have_count(1, timeout=PATIENCE_MS)
         finally:
             aside(hosts.up)
         seen.text("All nodes are ready and take work, all links are up.")
@@ -121,6 +122,10 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
     (used, *_) = (flow for flow in cluster.client.jobs.flows(job).flows if len(flow.path) > 1)
     src, dst = used.path[:2]
     with opened() as seen:
+        seen.go("links")
+        fullest = seen.page.get_by_role("table", name="Links").locator("tbody tr").first
+        expect(fullest.locator("[data-title=Flows]")).to_have_text(re.compile("[1-9]"), timeout=PATIENCE_MS)
+        expect(fullest.locator("[data-title=Reserved]")).to_contain_text("bit/s (")
         seen.go(f"links/{src}/{dst}")
         seen.heading(src)
         seen.text(re.compile(r"^\s*up"))
