@@ -109,6 +109,12 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
         ("changes that a live stream resumes after", f"{M}.live.feed.KEPT", number, "the whole picture comes anew"),
         ("events between two keyframes", f"{M}.replay.keyframes.EVENTS", number, "another keyframe is kept"),
+        (
+            "events among which the last failure is looked for",
+            f"{M}.replay.changes.FARTHEST",
+            number,
+            "a replay begins now",
+        ),
         ("sessions and codes of one holder", f"{M}.access.sessions.MAX_SESSIONS", number, "429 with `Retry-After`"),
         ("published audits", f"{M}.audits.KEPT", number, "the oldest are dropped"),
         (

@@ -99,11 +99,11 @@ def test_a_capacity_that_was_measured_counts_where_it_is_lower(world: World) -> 
     world.write(lambda tx: link_states.take_measurement(tx, "a", "b", 40 * MBIT, 0.002))
     assert (link(world).bandwidth, link(world).capacity) == (100 * MBIT, 40 * MBIT)
     refused = world.commit(world.propose(job, ["a", "b"], bandwidth=reservable(40 * MBIT) + 1))
-    assert "link a -> b has 38 Mbit/s left" in (refused or "")
+    assert "link a › b has 38 Mbit/s left" in (refused or "")
     assert world.commit(world.propose(job, ["a", "b"], bandwidth=reservable(40 * MBIT))) is None
     world.write(lambda tx: link_states.take_measurement(tx, "a", "b", 400 * MBIT, None))
     assert link(world).capacity == 100 * MBIT
-    with pytest.raises(NotFound, match="no link a -> z"):
+    with pytest.raises(NotFound, match="no link a › z"):
         world.write(lambda tx: link_states.take_measurement(tx, "a", "z", MBIT, None))
 
 

@@ -1,13 +1,17 @@
-"""One cluster for all tests of a worker that leave it as they found it."""
+"""One cluster for all tests of a worker that leave it as they found it, and the dashboard of it."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from dashboard_page import Open, Tab, browser, dashboard, tab
 from fault_cluster import FaultCluster, running, star, wait_for
+from playwright.sync_api import Browser
 from waiting import answers
 
 from ces_testbed.services import SCHEDULER
@@ -58,3 +62,23 @@ def open_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ces-open-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(cluster: FaultCluster, chromium: Browser) -> Open:
+    """Opens the page as ``ces dashboard`` does, with the first token or another one."""
+
+    @contextmanager
+    def open_page(token: str | None = None, heading: str = "Overview", **options: Any) -> Iterator[Tab]:
+        environment = {"CES_URL": cluster.cluster.url, "CES_TOKEN": token or cluster.cluster.token}
+        with dashboard(environment) as address, tab(chromium, address, **options) as made:
+            made.heading(heading)
+            yield made
+
+    return open_page

@@ -7,17 +7,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
 
 import pytest
-from dashboard_page import PATIENCE_MS, Tab, browser, dashboard, tab
+from dashboard_page import ONE_TASK, PATIENCE_MS, PLACES, Open
 from fault_cluster import FaultCluster, recorded_job
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from resized_jobs import rigid
 
 from ces_common.messages.audits import AuditFinding, AuditReport
@@ -27,32 +25,7 @@ from ces_testbed.services import MANAGER
 # Alone: a browser breaks requests off when network devices come and go, as those of other tests do.
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone, pytest.mark.timeout(600)]
 
-PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "audit")
 ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as started:
-        yield started
-
-
-class Open(Protocol):
-    def __call__(self, token: str | None = None, **options: Any) -> AbstractContextManager[Tab]: ...
-
-
-@pytest.fixture
-def opened(cluster: FaultCluster, chromium: Browser) -> Open:
-    """Opens the page as ``ces dashboard`` does, with the first token or another one."""
-
-    @contextmanager
-    def open_page(token: str | None = None, **options: Any) -> Iterator[Tab]:
-        environment = {"CES_URL": cluster.cluster.url, "CES_TOKEN": token or cluster.cluster.token}
-        with dashboard(environment) as address, tab(chromium, address, **options) as made:
-            made.heading("Overview")
-            yield made
-
-    return open_page
 
 
 def aside(call: Callable[[], None]) -> None:
@@ -134,7 +107,8 @@ def test_what_goes_down_is_shown_and_leads_to_its_cause(cluster: FaultCluster, o
             seen.text(re.compile(r"^\s*down"))
             seen.text("to-s1")  # why
             seen.go("")
-            seen.page.get_by_role("link", name=re.compile("n1 . s1")).first.wait_for()
+            attention = seen.page.locator(".attention")
+            expect(attention.get_by_role("link", name="n1 › s1")).to_have_count(1, timeout=PATIENCE_MS)
         finally:
             aside(hosts.up)
         seen.text("All nodes are ready and take work, all links are up.")
@@ -148,12 +122,30 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
     (used, *_) = (flow for flow in cluster.client.jobs.flows(job).flows if len(flow.path) > 1)
     src, dst = used.path[:2]
     with opened() as seen:
+        seen.go("links")
+        fullest = seen.page.get_by_role("table", name="Links").locator("tbody tr").first
+        expect(fullest.locator("[data-title=Flows]")).to_have_text(re.compile("[1-9]"), timeout=PATIENCE_MS)
+        expect(fullest.locator("[data-title=Reserved]")).to_contain_text("bit/s (")
         seen.go(f"links/{src}/{dst}")
         seen.heading(src)
         seen.text(re.compile(r"^\s*up"))
         try:
             aside(lambda: hosts.tear(src, dst))
             seen.text(re.compile(r"^\s*down"))
+            before = seen.page.get_by_role("table", name="Flows that reserved it until it went down")
+            lost = before.get_by_role("row").filter(has_text="watched").first
+            expect(lost).to_contain_text("10 Mbit/s", timeout=PATIENCE_MS)
+            seen.page.get_by_role("link", name="The cluster at the moment before").click()
+            panel = seen.page.get_by_role("complementary", name="What is selected")
+            panel.get_by_role("row", name="State").get_by_text("up").first.wait_for(timeout=PATIENCE_MS)
+            seen.go("replay")
+            seen.text("This is the last failure.")
+            around = seen.page.get_by_role("complementary", name="Events around it")
+            current = around.locator("[aria-current]").filter(has_text="link.changed")
+            expect(current.first).to_contain_text("down", timeout=PATIENCE_MS)
+            expect(around).not_to_contain_text("session.")
+            seen.page.get_by_label("Only what changes the map").uncheck()
+            expect(around).to_contain_text("session.", timeout=PATIENCE_MS)
             seen.go("events")
             changes = seen.page.locator(".rows tbody tr").filter(has_text="link.changed")
             torn = changes.filter(has_text=re.compile(f"{src} › {dst}")).first  # the newest comes first
@@ -162,9 +154,8 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
             seen.text(re.compile(r"In the past"))
             seen.page.get_by_text("past", exact=True).wait_for()
             seen.go(f"{seen.page.url.partition('#/')[2]}&link={src}%3E{dst}")
-            panel = seen.page.get_by_role("complementary", name="What is selected")
             panel.get_by_role("row", name="State").get_by_text("down").first.wait_for(timeout=PATIENCE_MS)
-            seen.page.get_by_role("button", name="One event back").click()
+            seen.page.get_by_role("button", name="One change back").click()
             panel.get_by_role("row", name="State").get_by_text("up").first.wait_for(timeout=PATIENCE_MS)
             expect(panel.get_by_role("row", name="Reserved")).to_contain_text("bit/s (")
             seen.page.get_by_role("link", name="Jobs").last.click()
@@ -269,9 +260,9 @@ def test_a_job_is_submitted_after_a_dry_run_and_runs_where_that_said(cluster: Fa
         seen.go("submit")
         seen.heading("Submit")
         text = seen.page.get_by_role("textbox").first
-        text.fill("name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: lots}\n")
+        text.fill(ONE_TASK.replace("500m", "lots"))
         seen.text(re.compile("lots"))
-        text.fill("name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: 500m, memory: 64Mi}\n")
+        text.fill(ONE_TASK)
         seen.page.locator("main").get_by_role("link", name=re.compile(r"^n\d$")).first.wait_for()
         seen.page.get_by_role("img", name=re.compile("1 task on 1 node")).wait_for()
         seen.page.get_by_role("button", name="Submit", exact=True).click()
@@ -375,8 +366,6 @@ def test_a_finding_leads_to_its_event_its_job_and_its_node(cluster: FaultCluster
         seen.text(re.compile("every promise kept"))
 
 
-def test_in_chinese(opened: Open, chromium: Browser, cluster: FaultCluster) -> None:
-    environment = {"CES_URL": cluster.cluster.url, "CES_TOKEN": cluster.cluster.token}
-    with dashboard(environment) as address, tab(chromium, address, locale="zh-CN") as seen:
-        seen.heading("概览")
+def test_in_chinese(opened: Open) -> None:
+    with opened(heading="概览", locale="zh-CN") as seen:
         assert seen.page.evaluate("document.documentElement.lang").startswith("zh")

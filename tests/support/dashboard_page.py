@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 PATIENCE_MS = 60_000
+PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "audit")
+ONE_TASK = "name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: 500m, memory: 64Mi}\n"
 SERIOUS = ("serious", "critical")
 VIOLATIONS = """
 window.cesViolations = [];
@@ -115,3 +118,11 @@ def tab(browser: Browser, address: str, **options: object) -> Iterator[Tab]:
         made.check()
     finally:
         context.close()
+
+
+class Open(Protocol):
+    """Opens the dashboard; ``heading``: of the first page in the browser's language."""
+
+    def __call__(
+        self, token: str | None = None, heading: str = "Overview", **options: Any
+    ) -> AbstractContextManager[Tab]: ...

@@ -51,7 +51,7 @@ def _empty_page(open_things: ExitStack) -> Page:
 
 
 def _answer(route: Route) -> None:
-    path = route.request.url.removeprefix(f"{ORIGIN}/ui/")
+    path = route.request.url.removeprefix(f"{ORIGIN}/ui/").partition("?")[0]
     file = UI / path
     if not path:
         route.fulfill(content_type="text/html", body=EMPTY)

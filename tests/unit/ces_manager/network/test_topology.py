@@ -26,7 +26,7 @@ def test_a_smaller_topology_gives_up_the_less_important_jobs_only(world: World) 
     world.confirm(first)
     world.put_topology(full_mesh(["a", "b", "c"], "100Mbit"))
     assert world.job(elsewhere).state is J.RESCHEDULING
-    assert world.job(elsewhere).reason == "link c -> d is gone"
+    assert world.job(elsewhere).reason == "link c › d is gone"
     world.confirm(elsewhere)
 
 

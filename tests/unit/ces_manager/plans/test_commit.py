@@ -43,7 +43,7 @@ def test_capacity_is_checked_against_what_is_committed_now(world: World) -> None
     plans_ = [world.propose(job, ["a", "b"], 60_000_000) for job in jobs_]
     assert world.commit(plans_[0]) is None
     reason = world.commit(plans_[1])
-    assert reason == "link a -> b has 35 Mbit/s left, the plan asks for 60 Mbit/s"
+    assert reason == "link a › b has 35 Mbit/s left, the plan asks for 60 Mbit/s"
     for _ in range(3):
         assert world.commit(world.propose(world.submit(ring(tasks=1)), ["a"])) is None
     reason = world.commit(world.propose(world.submit(ring(tasks=1)), ["a"]))

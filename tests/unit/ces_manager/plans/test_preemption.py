@@ -125,7 +125,7 @@ def test_a_suspended_job_asks_only_for_what_it_gave_up(world: World, suspended: 
     world.write(lambda tx: set_memory(tx, 1))
     world.write(lambda tx: operations.cordon(tx, "a"))
     assert world.commit(world.go_on(suspended, 30_000_000)) == (
-        "link a -> b has 19 Mbit/s left, the plan asks for 30 Mbit/s"
+        "link a › b has 19 Mbit/s left, the plan asks for 30 Mbit/s"
     )
     world.write(lambda tx: set_cpu(tx, "b", 400))
     assert world.commit(world.go_on(suspended)) == "node b has 0.4 cores left, the plan asks for 0.5 cores"

@@ -16,7 +16,7 @@ from long_histories import play
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.uow import ReadTx
 from ces_manager.live.picture import Picture
-from ces_manager.plans.residual import held_on_links, held_on_nodes
+from ces_manager.plans.residual import held_on_nodes, loads_of_links
 from ces_manager.replay.keyframes import past_of
 from ces_manager.replay.past import Past, flows_of, packed, picture_of
 from ces_manager.replay.replay import past_at, replayed
@@ -83,13 +83,16 @@ class ReplayedHistories(Actors):
     def holds(self, tx: ReadTx, past: Past) -> None:
         """Exactly what the tables hold."""
         shown = picture_of(past)
-        nodes, links = held_on_nodes(tx), held_on_links(tx, NODES)
+        nodes, links = held_on_nodes(tx), loads_of_links(tx, NODES)
         for name, facts in shown.nodes.items():
             allocated = tuple(facts[f"{resource}_allocated"] for resource in ("cpu", "memory", "gpu"))
             assert allocated == nodes.get(name, (0, 0, 0)), name
         for key, facts in shown.links.items():
             src, dst = key.split(">")
-            assert facts["reserved"] == links.get((src, dst), 0), key
+            reserved, flows = links.get((src, dst), (0, 0))
+            assert facts["reserved"] == reserved, key
+            if not any(job.coming for job in past.jobs.values()):  # then, both sizes have flows
+                assert (facts["flows"] or 0) == flows, key
 
 
 TestReplayedHistories = ReplayedHistories.TestCase

@@ -68,14 +68,15 @@ def events_after(tx: ReadTx, sequence: int, which: EventFilter, limit: int) -> l
 
 
 def events_before(
-    tx: ReadTx, sequence: int, which: EventFilter, kind: str, limit: int, far: int
+    tx: ReadTx, sequence: int, which: EventFilter, kinds: str | Collection[str], limit: int, far: int
 ) -> tuple[list[StoredEvent], int]:
-    """The newest events numbered below ``sequence``, the newest first, whose type begins with ``kind``, of the last
-    ``far`` before it; and the number down to which there is no other."""
+    """The newest events numbered below ``sequence``, the newest first, whose type begins with ``kinds`` or is one of
+    them, of the last ``far`` before it; and the number down to which there is no other."""
     last = max(sequence - far, 1)
     query = select(*_COLUMNS, JobRow.tenant).outerjoin(JobRow, JobRow.id == EventRow.job)
     query = query.where(EventRow.sequence < sequence, EventRow.sequence >= last)
-    query = query.where(EventRow.type.startswith(kind, autoescape=True))
+    named = EventRow.type.startswith(kinds, autoescape=True) if isinstance(kinds, str) else EventRow.type.in_(kinds)
+    query = query.where(named)
     if which.job is not None:
         query = query.where(EventRow.job == which.job)
     if which.tenants is not None:

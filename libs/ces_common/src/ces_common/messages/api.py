@@ -219,7 +219,8 @@ class NodeView(Message):
 class LinkView(Message):
     """A directed link, rates in bit/s: ``bandwidth`` as configured, what flows reserved, what the last report measured.
     ``state`` is what its source last said, with the reason why it is down; ``measured`` is the capacity that the last
-    active probe found: the lower of the two capacities counts."""
+    active probe found: the lower of the two capacities counts. ``last_up``, where one link is asked for: the last event
+    before it went down, as long as it is down and what took it down is kept."""
 
     src: str
     dst: str
@@ -236,6 +237,7 @@ class LinkView(Message):
     measured: int | None = None
     measured_at: datetime | None = None
     round_trip_s: float | None = None
+    last_up: int | None = None
 
 
 class LinkProbeRequest(Document):

@@ -55,11 +55,14 @@ class Instant(Message):
 class PastState(Message):
     """The cluster after ``event``, with fields as the live picture has them, without what is not known, such as what
     was used. ``jobs``: those that were not over, or still held something. ``before``: the last event of the commit
-    before; None where it cannot be seen. ``oldest``, ``newest``: between which instants the cluster can be seen."""
+    before; None where it cannot be seen. ``change_before``, ``change_after``: the events next to this commit that
+    changed what is drawn of the cluster. ``oldest``, ``newest``: between which instants the cluster can be seen."""
 
     event: int
     at: datetime
     before: int | None = None
+    change_before: int | None = None
+    change_after: int | None = None
     oldest: Instant
     newest: Instant
     nodes: dict[str, dict[str, Any]] = {}

@@ -25,6 +25,7 @@ from ces_manager.errors import Invalid
 from ces_manager.jobs.transitions import job_row
 from ces_manager.live import event_pages
 from ces_manager.network import held_flows, layout
+from ces_manager.replay.changes import CHANGES
 
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 MAX_LINK = 2 * MAX_ID + 1
@@ -82,14 +83,18 @@ async def events_page(
     request: Request,
     kind: Annotated[str, Query(max_length=MAX_ID, description="How their type begins: `ces.v1.job.`")] = "",
     job: QueryName = None,
+    changes: Annotated[bool, Query(description="Only those that change what is drawn of the cluster")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Page[NumberedEvent]:
-    """Events that are kept, the newest first, also of one job alone. Where few are of a kind, a page may be short, or
-    empty, and there is a next one all the same."""
+    """Events that are kept, the newest first, also of one job alone, or only those by which nodes, links, placements
+    and states of jobs change. Where few are of a kind, a page may be short, or empty, and there is a next one all the
+    same."""
+    if kind and changes:
+        raise Invalid("query", "name a kind or ask for changes, not both")
     which = EventFilter(job=job, tenants=identity_of(request).tenants)
     return await context_of(request).database.read(
-        lambda tx: event_pages.events_page(tx, which, kind, cursor=cursor, limit=limit)
+        lambda tx: event_pages.events_page(tx, which, CHANGES if changes else kind, cursor=cursor, limit=limit)
     )
 
 
@@ -98,16 +103,19 @@ async def state(
     request: Request,
     at: Annotated[AwareDatetime | None, Query(description="An instant with its zone: `2026-11-27T09:30:00Z`")] = None,
     event: EventNumber = None,
+    failure: Annotated[
+        bool, Query(description="After a node or link last went down or a job last failed, if one did")
+    ] = False,
 ) -> Response:
-    """The cluster as it was at an instant of the last days, or after an event and all that was committed with it:
-    exactly what was allocated, reserved and waited for. Without either: as of the last event."""
-    if at is not None and event is not None:
-        raise Invalid("query", "name an instant or an event, not both")
+    """The cluster as it was at an instant of the last days, after an event and all that was committed with it, or after
+    the last failure: exactly what was allocated, reserved and waited for. Without any of them: as of the last event."""
+    if (at is not None) + (event is not None) + failure > 1:
+        raise Invalid("query", "name an instant, an event or the last failure, one of them")
     try:
         at = None if at is None else at.astimezone(UTC)
     except OverflowError:
         raise Invalid("query.at", "lies beyond all times") from None
-    told = await context_of(request).replays.state(identity_of(request), at, event)
+    told = await context_of(request).replays.state(identity_of(request), at, event, failure)
     return Response(told, media_type="application/json")
 
 

@@ -22,7 +22,7 @@ from ces_manager.live.picture import Picture, Record, Section
 from ces_manager.measurements import Measurements
 from ces_manager.network.held_flows import short_flows
 from ces_manager.nodes.node_views import warning_of
-from ces_manager.plans.residual import held_on_links, held_on_nodes
+from ces_manager.plans.residual import held_on_nodes, loads_of_links
 
 SHORTFALLS_EVERY = timedelta(seconds=10)
 MOST_SHORTFALLS = 100  # of one tenant
@@ -102,7 +102,7 @@ class Looker:
     def _link_records(self, tx: ReadTx, now: datetime) -> dict[str, Record]:
         """Of a large network these are most of the picture, so that what is known of a source is looked up once."""
         rows = tx.session.execute(_LINKS).all()
-        reserved = held_on_links(tx, {row[0] for row in rows})
+        loads = loads_of_links(tx, {row[0] for row in rows})
         found: dict[str, Record] = {}
         for source, links in groupby(rows, key=itemgetter(0)):
             beat = self._fresh_beat(source, now)
@@ -112,6 +112,7 @@ class Looker:
                 trip_s = usage.round_trip_s if usage else None
                 if trip_s is None and trip_us is not None:
                     trip_s = trip_us / 1e6
+                reserved, flows = loads.get((src, dst), (0, 0))
                 found[f"{src}>{dst}"] = {
                     "bandwidth": bandwidth,
                     "kind": kind,
@@ -119,7 +120,8 @@ class Looker:
                     "state": state,
                     "measured": measured,
                     "reason": reason,
-                    "reserved": reserved.get((src, dst), 0),
+                    "reserved": reserved,
+                    "flows": flows or None,
                     "used": round(usage.sent) if usage else None,
                     "drops": usage.drops if usage else None,
                     "errors": usage.errors if usage else None,

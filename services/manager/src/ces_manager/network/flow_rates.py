@@ -53,7 +53,7 @@ def shortfall_of(history: FlowHistory, number: int, path: Sequence[str], since: 
     (src, dst), around = hops[short], lately[short : short + 2]  # the node behind it sends the flow on
     carried = min(fmean(sample.measured for sample in samples) for samples in around if samples)
     text = (
-        f"has more to send, and the link {src} -> {dst} lets {show_bandwidth(carried)} through of the "
+        f"has more to send, and the link {src} › {dst} lets {show_bandwidth(carried)} through of the "
         f"{show_bandwidth(around[0][-1].rate)} that it was given"
     )
     return FlowShortfall(src=src, dst=dst, measured=carried, text=text)

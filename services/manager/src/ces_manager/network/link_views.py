@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
-from ces_common.db.tables import LinkRow
+from ces_common.db.tables import EventRow, LinkRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import LinkView, Page
 from ces_common.messages.reports import LinkUsage
@@ -28,8 +28,9 @@ def link_view(tx: ReadTx, measurements: Measurements, src: str, dst: str) -> Lin
     """Raises NotFound."""
     row = tx.session.get(LinkRow, (src, dst))
     if row is None:
-        raise NotFound(f"no link {src} -> {dst}")
-    return _link_views(tx, measurements, [row])[0]
+        raise NotFound(f"no link {src} › {dst}")
+    (view,) = _link_views(tx, measurements, [row])
+    return view.model_copy(update={"last_up": _last_up(tx, row)})
 
 
 def link_views_of(tx: ReadTx, measurements: Measurements, after: int = 0, limit: int | None = None) -> list[LinkView]:
@@ -54,6 +55,14 @@ def _link_views(tx: ReadTx, measurements: Measurements, rows: Sequence[LinkRow])
             )
         )
     return views
+
+
+def _last_up(tx: ReadTx, row: LinkRow) -> int | None:
+    """Found by its instant, of which there is an index: all that is committed together has one."""
+    if row.state == "up" or row.state_since is None:
+        return None
+    first = tx.session.scalar(select(func.min(EventRow.sequence)).where(EventRow.time == row.state_since))
+    return None if first is None else first - 1
 
 
 def _round_trip(row: LinkRow, usage: LinkUsage | None) -> float | None:

@@ -57,7 +57,7 @@ class Prober:
             ends = await self._database.read(lambda tx: ends_of(tx, src, dst))
             sent, received = await self._both(src, dst, seconds)
             if not received.rate:
-                raise Conflict(f"nothing of the probe of link {src} -> {dst} has arrived at {dst}")
+                raise Conflict(f"nothing of the probe of link {src} › {dst} has arrived at {dst}")
             found = capacity_found(ends.bandwidth, ends.measured, sent.rate, received.rate)
             await self._database.write(
                 lambda tx: link_states.take_measurement(tx, src, dst, found, sent.round_trip_s), actor
@@ -99,9 +99,9 @@ def ends_of(tx: ReadTx, src: str, dst: str) -> Ends:
     """Raises NotFound, and Conflict where the link cannot be probed now."""
     row = tx.session.get(LinkRow, (src, dst))
     if row is None:
-        raise NotFound(f"no link {src} -> {dst}")
+        raise NotFound(f"no link {src} › {dst}")
     if row.state != "up":
-        raise Conflict(f"link {src} -> {dst} is down: {row.state_reason or 'no reason given'}")
+        raise Conflict(f"link {src} › {dst} is down: {row.state_reason or 'no reason given'}")
     for name in (src, dst):
         node = tx.session.get(NodeRow, name)
         if node is None or node.state != "ready":

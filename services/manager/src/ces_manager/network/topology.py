@@ -62,7 +62,7 @@ def directed_links(file: TopologyFile) -> list[LinkRecord]:
             raise Invalid(f"links[{i}].medium", f"no medium is named {link.medium}; list it under media")
         for src, dst in [(link.src, link.dst), (link.dst, link.src)][: 2 if link.both else 1]:
             if (src, dst) in links:
-                raise Invalid(f"links[{i}]", f"link {src} -> {dst} is given twice")
+                raise Invalid(f"links[{i}]", f"link {src} › {dst} is given twice")
             links[src, dst] = LinkRecord(src=src, dst=dst, bandwidth=link.bandwidth, kind=link.kind, medium=link.medium)
     return list(links.values())
 
@@ -92,8 +92,8 @@ def jobs_not_carried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, i
         for hop, bandwidth in asked.items():
             if hop in known and known[hop].medium is not None:
                 through[str(known[hop].medium)] += bandwidth
-        gone = [f"link {src} -> {dst} is gone" for src, dst in asked if (src, dst) not in known]
-        small = [f"link {src} -> {dst} has too little left" for src, dst in asked if asked[src, dst] > left[src, dst]]
+        gone = [f"link {src} › {dst} is gone" for src, dst in asked if (src, dst) not in known]
+        small = [f"link {src} › {dst} has too little left" for src, dst in asked if asked[src, dst] > left[src, dst]]
         full = [f"medium {name} has too little left" for name in through if through[name] > air[name]]
         if gone or small or full:
             moved.append((row, (gone + small + full)[0]))
@@ -116,7 +116,7 @@ def _stranded(tx: ReadTx, known: Mapping[tuple[str, str], LinkRecord]) -> list[t
         for src, dst in pairwise(flow.path):
             link = known.get((src, dst))
             if link is None:
-                found.setdefault(job.id, (job, f"link {src} -> {dst} is gone"))
+                found.setdefault(job.id, (job, f"link {src} › {dst} is gone"))
             elif flow.min > reservable(link.capacity):
-                found.setdefault(job.id, (job, f"link {src} -> {dst} is too small"))
+                found.setdefault(job.id, (job, f"link {src} › {dst} is too small"))
     return list(found.values())

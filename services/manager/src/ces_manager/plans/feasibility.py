@@ -243,9 +243,9 @@ def _flow(flow: FlowPlan, asked: Flow, places: Mapping[str, str], residual: Resi
         return
     for hop in pairwise(path):
         if hop not in residual.links:
-            yield f"{name} uses link {hop[0]} -> {hop[1]}, which does not exist"
+            yield f"{name} uses link {hop[0]} › {hop[1]}, which does not exist"
         elif not residual.links[hop].up:
-            yield f"{name} uses link {hop[0]} -> {hop[1]}, which is down"
+            yield f"{name} uses link {hop[0]} › {hop[1]}, which is down"
     for node in path:
         if node not in residual.nodes:
             yield f"{name} passes node {node}, which does not exist"
@@ -265,7 +265,7 @@ def _links(given: Sequence[FlowPlan], residual: Residual) -> Iterator[str]:
         left = residual.links[hop].bandwidth
         if asked > left:
             yield (
-                f"link {hop[0]} -> {hop[1]} has {show_bandwidth(max(left, 0))} left, "
+                f"link {hop[0]} › {hop[1]} has {show_bandwidth(max(left, 0))} left, "
                 f"the plan asks for {show_bandwidth(asked)}"
             )
     for medium, asked in media.items():

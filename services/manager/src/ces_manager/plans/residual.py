@@ -35,6 +35,7 @@ _RESERVED = (
     .where(HopRow.src.in_(_IN_NAMES))
     .group_by(HopRow.src, HopRow.dst)
 )
+_LOADED = _RESERVED.add_columns(func.count().filter(HopRow.rate > 0))
 
 
 def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Residual:
@@ -79,6 +80,12 @@ def held_on_links(tx: ReadTx, sources: Collection[str]) -> dict[Hop, int]:
     """What held flows reserve on links from these nodes, in bit/s."""
     rows = tx.session.execute(_RESERVED, {"names": list(sources)})
     return {(src, dst): int(total) for src, dst, total in rows}
+
+
+def loads_of_links(tx: ReadTx, sources: Collection[str]) -> dict[Hop, tuple[int, int]]:
+    """What held flows reserve on links from these nodes, in bit/s, and how many flows that are."""
+    rows = tx.session.execute(_LOADED, {"names": list(sources)})
+    return {(src, dst): (int(total), flows) for src, dst, total, flows in rows}
 
 
 def _left_of_media(tx: ReadTx, names: Collection[str]) -> dict[str, int]:

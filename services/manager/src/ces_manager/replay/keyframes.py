@@ -34,7 +34,7 @@ LEAST: Final = timedelta(seconds=10)
 LOOK_S: Final = 1.0
 TOPOLOGY = "ces.v1.topology.changed"  # the event tells numbers only: what is there now stands in the next keyframe
 _DERIVED = {f"{resource}_{which}" for resource in ("cpu", "memory", "gpu") for which in ("allocated", "used")}
-_OF_THE_MOMENT = _DERIVED | {"reserved", "used", "drops", "errors", "round_trip_s", "warning", "nodes"}
+_OF_THE_MOMENT = _DERIVED | {"reserved", "flows", "used", "drops", "errors", "round_trip_s", "warning", "nodes"}
 _UNTOLD = {"size", "tasks", "restarts"}  # of a job: no event tells them
 _HELD = select(ReservationRow).where(ReservationRow.held)
 

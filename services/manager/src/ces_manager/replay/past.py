@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -100,7 +100,7 @@ def unpacked(body: bytes) -> Past:
 
 def picture_of(past: Past) -> Picture:
     """As the live picture shows it; nothing is known of shortfalls and of what was used."""
-    nodes, links = held_on_nodes(past), held_on_links(past)
+    nodes, links, flows = held_on_nodes(past), held_on_links(past), flows_on_links(past)
     counts: dict[str, Counter[str]] = {}
     for job in past.jobs.values():
         counts.setdefault(job.facts["tenant"], Counter())[job.state] += 1
@@ -112,7 +112,7 @@ def picture_of(past: Past) -> Picture:
             name: facts | {f"{resource}_allocated": nodes[name, resource] for resource in RESOURCES}
             for name, facts in past.nodes.items()
         },
-        links={key: facts | {"reserved": links[key]} for key, facts in past.links.items()},
+        links={key: facts | {"reserved": links[key], "flows": flows[key] or None} for key, facts in past.links.items()},
         media=past.media,
         jobs={each: _record(past.jobs[each]) for each in sorted(past.jobs)},
         shortfalls={},
@@ -135,6 +135,16 @@ def held_on_links(past: Past) -> Counter[str]:
     for job in past.jobs.values():
         present = _rates(job.now.flows)
         held.update(present if job.coming is None else present | _rates(job.coming.flows))
+    return held
+
+
+def flows_on_links(past: Past) -> Counter[str]:
+    """How many flows reserve a link, by `src>dst`; between two sizes as on nodes."""
+    held = Counter[str]()
+    for job in past.jobs.values():
+        present = _rates(job.now.flows, lambda rate: int(rate > 0))
+        coming = Counter[str]() if job.coming is None else _rates(job.coming.flows, lambda rate: int(rate > 0))
+        held.update(present | coming)
     return held
 
 
@@ -170,9 +180,10 @@ def _amounts(places: Any) -> Counter[tuple[str, str]]:
     return held
 
 
-def _rates(flows: Mapping[int, Given]) -> Counter[str]:
+def _rates(flows: Mapping[int, Given], share: Callable[[int], int] = int) -> Counter[str]:
+    """By link, the sum of what ``share`` makes of each flow's rate."""
     held = Counter[str]()
     for flow in flows.values():
         for src, dst in pairwise(flow.path):
-            held[f"{src}>{dst}"] += flow.rate
+            held[f"{src}>{dst}"] += share(flow.rate)
     return held

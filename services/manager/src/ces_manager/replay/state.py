@@ -18,6 +18,7 @@ from ces_common.messages.identities import Identity
 from ces_manager.database import Database
 from ces_manager.errors import Overloaded
 from ces_manager.live.picture import shown
+from ces_manager.replay.changes import change_after, change_before, last_failure
 from ces_manager.replay.keyframes import oldest_kept
 from ces_manager.replay.past import Past, flows_of, picture_of
 from ces_manager.replay.replay import commit_before, past_at
@@ -37,14 +38,16 @@ class Replays:
         self._turn = asyncio.Lock()
         self._waiting: Counter[str] = Counter()
 
-    async def state(self, who: Identity, at: datetime | None, event: int | None) -> bytes:
-        """A PastState in JSON, as far as somebody may see it. Raises NotFound; Overloaded where too many wait."""
+    async def state(self, who: Identity, at: datetime | None, event: int | None, failure: bool) -> bytes:
+        """A PastState in JSON, as far as somebody may see it; ``failure``: after the last one, if there is one. Raises
+        NotFound; Overloaded where too many wait."""
         now = self._database.clock.now()
         if self._waiting.total() >= MAX_WAITING or self._waiting[who.name] >= MAX_WAITING_OF_ONE:
             raise Overloaded(f"{self._waiting.total()} replays are under way; try again in a moment")
 
         def look(tx: ReadTx) -> bytes:
-            past = past_at(tx, now, at=at, event=event)
+            found = _last_failure(tx, who.tenants) if failure else event
+            past = past_at(tx, now, at=at, event=found)
             return _told(tx, past, who.tenants, now).encode()
 
         self._waiting[who.name] += 1
@@ -57,11 +60,17 @@ class Replays:
                 del self._waiting[who.name]
 
 
+def _last_failure(tx: ReadTx, tenants: Collection[str] | None) -> int | None:
+    oldest = oldest_kept(tx)
+    return None if oldest is None else last_failure(tx, oldest.sequence, latest_event(tx), tenants)
+
+
 def _told(tx: ReadTx, past: Past, tenants: Collection[str] | None, now: datetime) -> PastState:
     oldest, latest = oldest_kept(tx), latest_event(tx)
     assert oldest is not None  # or there would be no past
     time = tx.session.scalar(select(EventRow.time).where(EventRow.sequence == latest))
     before = commit_before(tx, past.sequence)
+    changed = None if before is None else change_before(tx, before)
     told = shown(picture_of(past), tenants)
     if tenants is not None:
         told["jobs"] = {name: _without_others(job) for name, job in told["jobs"].items()}
@@ -82,6 +91,8 @@ def _told(tx: ReadTx, past: Past, tenants: Collection[str] | None, now: datetime
     return PastState(
         event=past.sequence,
         before=before if before is not None and before >= oldest.sequence else None,
+        change_before=changed if changed is not None and changed >= oldest.sequence else None,
+        change_after=change_after(tx, past.sequence),
         oldest=Instant(event=oldest.sequence, at=oldest.time),
         newest=Instant(event=latest, at=time or now),
         flows=flows,

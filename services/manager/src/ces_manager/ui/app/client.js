@@ -135,6 +135,47 @@ export async function call(path, ask) {
 /** @param {TemplateStringsArray} texts @param {...string} parts @returns {string} an address whose parts are escaped */
 export const route = (texts, ...parts) => String.raw(texts, ...parts.map(encodeURIComponent));
 
+// Modules and rules that come later -------------------------------------------------------------------------------
+
+const LOADS = 3; // of one thing, before somebody is asked
+const PAUSE_MS = 400; // before the second; four times that before the third
+let loads = 0;
+
+/**
+ * Load something of the dashboard's own, again where the connection breaks off. `load` gets what is added to the
+ * address: from the second time on it is another one, since browsers may remember what could not be had.
+ * @template T
+ * @param {(again: string) => Promise<T>} load
+ * @returns {Promise<T>}
+ */
+export async function insist(load) {
+  for (let failures = 0; ; ) {
+    try {
+      return await load(failures ? `?again=${++loads}` : "");
+    } catch (problem) {
+      if (++failures === LOADS) throw problem;
+      await new Promise((go) => setTimeout(go, PAUSE_MS * 4 ** (failures - 1)));
+    }
+  }
+}
+
+/** @param {string} address of rules, absolute @returns {Promise<void>} settles once they hold */
+export const loadRules = (address) =>
+  insist(
+    (again) =>
+      new Promise((done, fail) => {
+        const link = document.createElement("link");
+        link.rel = "stylesheet";
+        link.href = address + again;
+        link.onload = () => done();
+        link.onerror = () => {
+          link.remove();
+          fail(new Error(`${address} cannot be loaded`));
+        };
+        document.head.append(link);
+      }),
+  );
+
 // Signing in and out ----------------------------------------------------------------------------------------------
 
 /** @param {string} code one-time */

@@ -4,7 +4,7 @@
 import { render } from "../vendor/preact.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { computed, effect, signal } from "../vendor/signals.js";
-import { exchange, may, session } from "./client.js";
+import { exchange, insist, may, session } from "./client.js";
 import { beginLive, freshness, links, news, nodes, pictureAt, reconnect, trouble } from "./live.js";
 import { DASH, href, html, moment, Name, preferredLanguage, ProblemBox, setLanguage, State, t, tn } from "./show.js";
 
@@ -97,10 +97,26 @@ const moduleName = computed(() => {
 /** @param {string} name */
 async function open(name) {
   try {
-    const { default: Page } = await import(`./pages/${name}.js`);
+    const { default: Page } = await insist((again) => import(`./pages/${name}.js${again}`));
     if (name === moduleName.value) opened.value = { Page, name };
   } catch (problem) {
     if (name === moduleName.value) opened.value = { Page: null, problem, name };
+  }
+}
+
+/** Loads again what could not be loaded. */
+const missing = signal(/** @type {(() => void) | null} */ (null));
+
+/**
+ * Load a part of the frame; where it cannot be had, the page says so and offers to try again.
+ * @template T @param {(again: string) => Promise<T>} load @param {(part: T) => void} [take]
+ */
+async function loadPart(load, take = () => {}) {
+  missing.value = null;
+  try {
+    take(await insist(load));
+  } catch {
+    missing.value = () => loadPart(load, take);
   }
 }
 
@@ -156,18 +172,17 @@ function LiveMark() {
   return html`<span class="live" title=${title}><${State} state=${state} word=${word} /></span>`;
 }
 
-function StaleBanner() {
+function Banners() {
   const { state, seconds } = freshness.value;
-  if (state !== "stale" && !trouble.value) return null;
-  const problem = trouble.value;
+  const [stale, problem, again] = [state === "stale", trouble.value, missing.value];
   const time = pictureAt.value ? moment(pictureAt.value, true) : DASH;
-  return html`<div class="banner">
-    <span>
-      ${state === "stale" && t("No word from the manager for {n} s: values are as of {time}.", { n: seconds, time })}
-      ${problem && ` ${problem.title}. ${problem.detail}`}
-    </span>
-    <button type="button" onClick=${reconnect}>${t("Try now")}</button>
-  </div>`;
+  const banner = (/** @type {any} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
+    html`<div class="banner"><span>${text}</span> <button type="button" onClick=${act}>${name}</button></div>`;
+  const silent = stale && t("No word from the manager for {n} s: values are as of {time}.", { n: seconds, time });
+  return [
+    (stale || problem) && banner([silent, problem && ` ${problem.title}. ${problem.detail}`], t("Try now"), reconnect),
+    again && banner(t("A part of this page could not be loaded."), t("Try again"), again),
+  ];
 }
 
 /** @param {string} theme empty: as the system @param {boolean} [keep] whether to remember it in this browser */
@@ -181,10 +196,8 @@ export const keysOn = signal(localStorage.getItem("ces.keys") !== "off");
 
 function Menu() {
   const [Content, setContent] = useState(/** @type {any} */ (null));
-  const load = async () => {
-    const { MenuContent } = await import("./parts/menu.js");
-    setContent(() => MenuContent);
-  };
+  const take = (/** @type {any} */ { MenuContent: Found }) => setContent(() => Found);
+  const load = () => loadPart((again) => import(`./parts/menu.js${again}`), take);
   const { identity } = /** @type {import("./client.js").Session} */ (session.value);
   return html`<details class="menu" onToggle=${() => Content ?? load()}>
     <summary><${Name}>${identity.name}<//></summary>
@@ -206,7 +219,7 @@ function App() {
       <${Navigation} />
       <div class="right"><${LiveMark} /><${Menu} /></div>
     </header>
-    <${StaleBanner} />
+    <${Banners} />
     <main id="main" tabindex="-1" class=${freshness.value.state === "stale" ? "stale" : ""}><${Body} /></main>
     <p class="unseen" role="status" key="news">${news.value.text}</p>
   `;
@@ -215,9 +228,10 @@ function App() {
 // Keys ------------------------------------------------------------------------------------------------------------
 
 /** Open the list of keys. */
-export async function showKeys() {
-  (await import("./parts/keys.js")).showKeys();
-}
+export const showKeys = () => loadPart((again) => import(`./parts/keys.js${again}`), (keys) => void keys.showKeys());
+
+/** @param {string} chosen @param {boolean} [keep] whether to remember it in this browser */
+export const changeLanguage = (chosen, keep) => loadPart((again) => setLanguage(chosen, keep, again));
 
 let going = 0; // when `g` was pressed
 function onKey(/** @type {KeyboardEvent} */ event) {
@@ -254,7 +268,7 @@ async function start() {
   }
   signingIn.value = Boolean(code);
   setTheme(localStorage.getItem("ces.theme") ?? "");
-  await setLanguage(preferredLanguage()).catch(() => {}); // without its words, English
+  await changeLanguage(preferredLanguage()); // without its words, English
   addEventListener("hashchange", () => (address.value = read()));
   document.addEventListener("keydown", onKey);
   render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

@@ -33,9 +33,10 @@ export function preferredLanguage() {
  * Switch the language; components that show words follow by themselves.
  * @param {string} chosen `en` or `zh`
  * @param {boolean} [keep] whether to remember it in this browser
+ * @param {string} [again] is added to the address of its words
  */
-export async function setLanguage(chosen, keep = false) {
-  dictionary.value = chosen === "zh" ? (await import("./words/zh.js")).default : {};
+export async function setLanguage(chosen, keep = false, again = "") {
+  dictionary.value = chosen === "zh" ? (await import(`./words/zh.js${again}`)).default : {};
   language.value = chosen;
   document.documentElement.lang = chosen === "zh" ? "zh-Hans" : "en";
   if (keep) localStorage.setItem(LANGUAGE, chosen);

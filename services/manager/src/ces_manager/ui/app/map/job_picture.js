@@ -12,7 +12,7 @@ import { computePlaces } from "./layout.js";
 import { flowKey } from "./light.js";
 import { Picture } from "./picture.js";
 import { newcomers } from "./placement.js";
-import { knownPlaces } from "./places.js";
+import { followPlaces } from "./places.js";
 import { followPointer } from "./pointer.js";
 import { styled } from "./styles.js";
 import { viewOf } from "./view.js";
@@ -30,7 +30,7 @@ const NAMED = 5; // flows over a link, or reasons of a node, beside the pointer
 await styled;
 
 /**
- * Places of nodes: as on the map where they are known, and laid out around those otherwise.
+ * Places of nodes: as on the map, and around those where the map does not have one.
  * @param {string[]} names @param {import("../live.js").Item[]} between links that join them
  * @returns {Places} empty at first; nothing moves afterwards
  */
@@ -38,23 +38,24 @@ function usePlaces(names, between) {
   const [places, setPlaces] = useState(/** @type {Places} */ (new Map()));
   const kept = useRef(/** @type {Places} */ (new Map()));
   useEffect(() => {
-    let [over, giveUp] = [false, () => {}];
+    if (!names.length) return undefined;
+    let giveUp = () => {};
     const take = (/** @type {Places} */ found) => {
       kept.current = new Map([...kept.current, ...found]);
       setPlaces(kept.current);
     };
-    const find = async () => {
-      const fixed = new Map(names.length ? await knownPlaces(names) : []);
-      if (over) return;
-      for (const name of names) if (kept.current.has(name)) fixed.set(name, /** @type {import("./graph.js").Place} */ (kept.current.get(name)));
+    const find = (/** @type {Places} */ onMap) => {
+      const all = new Map([...onMap, ...kept.current]);
+      const fixed = new Map(names.filter((name) => all.has(name)).map((name) => [name, /** @type {import("./graph.js").Place} */ (all.get(name))]));
+      giveUp();
       if (fixed.size === names.length) return take(fixed);
       const groupOf = (/** @type {string} */ name) => nodes.peek().get(name)?.labels?.[SITE];
       const failed = () => take(new Map([...fixed, ...newcomers(names, between, fixed)]));
       giveUp = computePlaces(names, between, groupOf, fixed, { watched: false, found: take, failed });
     };
-    find();
+    const end = followPlaces(find);
     return () => {
-      over = true;
+      end();
       giveUp();
     };
   }, [names.join()]);

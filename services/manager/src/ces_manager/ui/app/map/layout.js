@@ -6,8 +6,8 @@ import { trustedScript } from "./trusted.js";
 const ADDRESS = new URL("layout_worker.js", import.meta.url).href;
 
 /**
- * Compute places for all names that have none.
- * @param {string[]} names
+ * Compute places for all names that have none. The same names, links and groups always lead to the same places.
+ * @param {string[]} given names, in any order
  * @param {Iterable<import("../live.js").Item>} links
  * @param {(name: string) => string | undefined} groupOf nodes of one group lie near each other
  * @param {Map<string, Place>} fixed
@@ -17,8 +17,9 @@ const ADDRESS = new URL("layout_worker.js", import.meta.url).href;
  * @param {() => void} options.failed
  * @returns {() => void} gives up
  */
-export function computePlaces(names, links, groupOf, fixed, { watched, found, failed }) {
+export function computePlaces(given, links, groupOf, fixed, { watched, found, failed }) {
   const worker = new Worker(/** @type {any} */ (trustedScript(ADDRESS)), { type: "module" });
+  const names = [...given].sort(); // their order decides where they begin
   const index = new Map(names.map((name, at) => [name, at]));
   const pairs = new Map(); // a wire is two links, and pulls once
   for (const { src, dst } of links) {
@@ -39,7 +40,7 @@ export function computePlaces(names, links, groupOf, fixed, { watched, found, fa
   };
   worker.postMessage({
     nodes: names.length,
-    links: Uint32Array.from([...pairs.values()].flat()),
+    links: Uint32Array.from([...pairs].sort(([a], [b]) => a - b).flatMap(([, ends]) => ends.sort((a, b) => a - b))),
     groups: Int32Array.from(names, (name) => {
       const group = groupOf(name);
       if (group === undefined) return -1;

@@ -1,6 +1,6 @@
 /** Beside the map: what is selected, in short, and where there is more about it. */
 import { capacityOf, jobs, links, nodes } from "../live.js";
-import { Amount, capacityText, LinkState, NodeState } from "../parts/network.js";
+import { Amount, capacityText, LinkState, NodeState, PathName } from "../parts/network.js";
 import { cpu, DASH, href, html, memory, Name, percent, plain, rate, State, t, tn, To } from "../show.js";
 import { selectedVertex } from "./graph.js";
 import { graph } from "./model.js";
@@ -94,14 +94,14 @@ function LinkPanel({ edgeKey }) {
   const single = edge.links.length === 1;
   const ways = [edge, edge.twin].filter((each) => each !== null);
   const values = ways.map(summed);
-  const title = html`<${Name}>${edge.from.name}<//> › <${Name}>${edge.to.name}<//>`;
+  const title = html`<${PathName} path=${[edge.from.name, edge.to.name]} />`;
   const row = (/** @type {string} */ name, /** @type {(link: Item) => any} */ cell) => html`<tr><th scope="row">${name}</th>${values.map((link) => html`<td>${cell(link)}</td>`)}</tr>`;
   const media = [...new Set(edge.links.map(({ medium }) => medium).filter(Boolean))];
   return html`
     <h2>${single ? html`<a href=${href("links", edge.links[0].src, edge.links[0].dst)}>${title}</a>` : title}</h2>
     ${!single && html`<p>${tn(edge.links.length, "1 link", "{n} links")}${edge.down > 0 && html`, <${State} state="down" word=${tn(edge.down, "1 is down", "{n} are down")} />`}</p>`}
     <table class="map-link">
-      <thead><tr><td></td>${ways.map((each, index) => html`<th scope="col">${index === 0 ? html`→ ${plain(each.to.name)}` : html`<a href=${picking("link", each.key)}>→ ${plain(each.to.name)}</a>`}</th>`)}</tr></thead>
+      <thead><tr><td></td>${ways.map((each, index) => html`<th scope="col">${index === 0 ? t("This way") : html`<a href=${picking("link", each.key)}>${t("The way back")}</a>`}</th>`)}</tr></thead>
       <tbody>
         ${row(t("State"), (link) => html`<${State} state=${link.state} />`)}
         ${row(t("Capacity"), capacityText)}

@@ -4,7 +4,7 @@
  */
 import { batch, effect, signal } from "../../vendor/signals.js";
 import { call } from "../client.js";
-import { links, nodes } from "../live.js";
+import { links, nodes, pictureAt } from "../live.js";
 import { namesOf, SITE } from "./graph.js";
 import { computePlaces } from "./layout.js";
 import { newcomers } from "./placement.js";
@@ -32,6 +32,7 @@ export const placesProblem = signal(/** @type {any} */ (null));
 /** @type {Places} in this browser */
 let computed = new Map();
 let giveUp = () => {};
+let keeping = true; // what is computed
 let asked = -Infinity;
 
 /** @param {Place} place @returns {Place} */
@@ -52,6 +53,7 @@ function remember() {
 }
 
 function keep() {
+  if (!keeping) return;
   const known = namesOf({ nodes: nodes.peek(), links: links.peek(), media: new Map() });
   const all = [...[...arranged.peek()].map(([name, place]) => /** @type {const} */ ([name, [...place, 1]])), ...computed];
   const kept = all.filter(([name]) => known.has(name)).slice(0, MOST_KEPT);
@@ -86,13 +88,6 @@ function known(names) {
     if (place) found.set(name, place);
   }
   return found;
-}
-
-/** Where nodes lie on the map, as far as that is known: nothing is computed. @param {Iterable<string>} names @returns {Promise<Places>} */
-export async function knownPlaces(names) {
-  remember();
-  await askPlaces();
-  return known(names);
 }
 
 /** Give every node a place that has none. */
@@ -139,8 +134,13 @@ function compute(names, fixed, take) {
   });
 }
 
-/** Follow nodes and links from now on. @returns {() => void} ends it */
-export function beginPlaces() {
+/**
+ * Follow nodes and links from now on.
+ * @param {boolean} [kept] whether this browser keeps what is computed; not for a past with other nodes than today's
+ * @returns {() => void} ends it
+ */
+export function beginPlaces(kept = true) {
+  keeping = kept;
   remember();
   askPlaces();
   const end = effect(settle);
@@ -148,6 +148,24 @@ export function beginPlaces() {
     end();
     giveUp();
     settling.value = false;
+  };
+}
+
+/**
+ * Places of all nodes as on the map, which is laid out for it where it has not been.
+ * @param {(found: Places) => void} take called once they are known, and when one has changed
+ * @returns {() => void} ends it
+ */
+export function followPlaces(take) {
+  const end = beginPlaces();
+  const stop = effect(() => {
+    const names = namesOf({ nodes: nodes.value, links: links.value, media: new Map() });
+    const whole = saved.value && pictureAt.value && !settling.value;
+    if (whole && [...names].every((name) => places.value.has(name))) take(places.value);
+  });
+  return () => {
+    stop();
+    end();
   };
 }
 

@@ -1,11 +1,11 @@
 /** One directed link: what it could carry, what is promised on it, what it carries. */
 import { useState } from "../../vendor/preact-hooks.js";
 import { call, may, route } from "../client.js";
-import { capacityOf, links, media } from "../live.js";
+import { capacityOf, links, media, pictureAt } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { LinkHour } from "../parts/history.js";
-import { LinkFlows } from "../parts/link_flows.js";
+import { FlowsBefore, LinkFlows } from "../parts/link_flows.js";
 import { linkColumns, LinkState, LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
 import {
@@ -29,7 +29,8 @@ import {
 /** @typedef {import("../live.js").Item} Item */
 
 /**
- * What the live picture leaves out of a link: since when it is in its state, and when it was measured.
+ * What the live picture leaves out of a link: since when it is in its state, which event was the last before, and when
+ * it was measured.
  * @param {Item | undefined} link
  */
 function useTimes(link) {
@@ -91,7 +92,7 @@ export default function Link({ path: [, src, dst = ""] }) {
   const times = useTimes(link);
   const title = `${src} › ${dst}`;
   if (!link)
-    return html`<${Head} title=${title} /><p>${links.value.size ? t("There is no such link.") : t("Loading…")}</p>`;
+    return html`<${Head} title=${title} /><p>${pictureAt.value ? t("There is no such link.") : t("Loading…")}</p>`;
   const probe = async () => {
     const found = await call(route`/v1/links/${src}/${dst}/probe`, { method: "POST" });
     setProbed(found);
@@ -122,6 +123,12 @@ export default function Link({ path: [, src, dst = ""] }) {
         link.medium && [t("Medium"), html`<${Name}>${link.medium}<//>, ${rate(media.value.get(link.medium))}`],
       ]}
     />
+    ${
+      link.state !== "up" &&
+      times.last_up &&
+      html`<${Part} title=${t("Flows that reserved it until it went down")}>
+      <${FlowsBefore} src=${src} dst=${dst} event=${times.last_up} /><//>`
+    }
     <${LinkHour} link=${link} />
     <${Part} title=${t("Flows that reserve it")}><${LinkFlows} src=${src} dst=${dst} /><//>
     ${

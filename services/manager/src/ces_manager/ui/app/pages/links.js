@@ -12,7 +12,7 @@ import { Head, html, State, t, tx } from "../show.js";
 const WHICH = {
   up: (link) => link.state === "up",
   down: (link) => link.state !== "up",
-  slow: (link) => capacityOf(link) < link.bandwidth,
+  slow: (link) => link.state === "up" && capacityOf(link) < link.bandwidth,
   short: (link) =>
     [...shortfalls.value.values()].some(({ shortfall }) => shortfall.src === link.src && shortfall.dst === link.dst),
 };
@@ -44,5 +44,5 @@ export default function Links() {
         choices=${choices.filter(({ count, value }) => count || value === state)} />
     </div>
     <${Rows} caption=${t("Links")} columns=${linkColumns()} items=${found}
-      keyOf=${(/** @type {Item} */ link) => `${link.src}>${link.dst}`} usual="link" empty=${empty} />`;
+      keyOf=${(/** @type {Item} */ link) => `${link.src}>${link.dst}`} usual="-reserved" empty=${empty} />`;
 }

@@ -55,7 +55,7 @@ function Empty() {
       : nodes.value.size || links.value.size
         ? ""
         : tx("No node has joined yet. {command} gives out a token with which one may.", { command: html`<code>ces node token</code>` });
-  return text && html`<p class="map-empty">${text}</p>`;
+  return text && html`<p class="map-empty"><span>${text}</span></p>`;
 }
 
 /** What is selected is not left below what is written about it. @param {import("../map/picture.js").Picture} picture @param {HTMLElement | null} side */

@@ -135,30 +135,31 @@ function LastAudit() {
   }</p>`;
 }
 
-/** Things that are in the same trouble: named as far as there is space, the rest one step away. */
-function Group(/** @type {[string, string, any[], string]} */ [state, word, names, to]) {
-  if (!names.length) return null;
+/** Things in the same trouble: some of them by name, if no group above does. @param {Set<string>} named there */
+const groupWith = (named) => (/** @type {[string, string, any[][], string]} */ [state, word, found, to]) => {
+  if (!found.length) return null;
+  const fresh = found.filter(([key]) => !named.has(key));
+  for (const [key] of fresh.slice(0, SHOWN)) named.add(key);
+  const [above, more] = [found.length - fresh.length, fresh.length - SHOWN];
   return html`<li>
-    <a href=${to}><${State} state=${state} word=${word} /> <b>${names.length}</b></a>
-    <p>${names.slice(0, SHOWN).map((name, index) => [index > 0 && ", ", name])}
-      ${names.length > SHOWN && html`, <a href=${to}>${t("and {n} more", { n: names.length - SHOWN })}</a>`}</p>
+    <a href=${to}><${State} state=${state} word=${word} /> <b>${found.length}</b></a>
+    <p>${fresh.slice(0, SHOWN).map(([, link]) => link)} ${more > 0 && t("and {n} more", { n: more })}
+      ${above > 0 && html`<span class="quiet">${t("{n} named above", { n: above })}</span>`}</p>
   </li>`;
-}
+};
 
 /** What somebody should look at. */
 function Attention() {
   const some = (/** @type {(node: Item) => boolean} */ which) =>
-    [...nodes.value]
-      .filter(([, node]) => which(node))
-      .map(([name]) => html`<${To} path=${["nodes", name]}>${name}<//>`);
+    [...nodes.value].filter(([, node]) => which(node)).map(([name]) => [name, html`<${To} path=${["nodes", name]}>${name}<//>`]);
   const wires = (/** @type {(link: Item) => boolean} */ which) =>
-    [...links.value.values()].filter(which).map((link) => html`<${LinkName} link=${link} />`);
-  const short = [...shortfalls.value.values()].map(
-    (flow) => html`<${To} path=${["jobs", flow.job]}>${`${flow.name}: ${flow.src} → ${flow.dst}`}<//>`,
-  );
-  const node = href("nodes");
-  const link = href("links");
-  /** @type {[string, string, any[], string][]} state, what it is called, what is in it, and where all of it is */
+    [...links.value].filter(([, link]) => which(link)).map(([key, link]) => [key, html`<${LinkName} link=${link} />`]);
+  const short = [...shortfalls.value].map(([number, { job, name, src, dst }]) => {
+    const place = `${href("jobs", job)}?flow=${encodeURIComponent(`${src}>${dst}`)}`;
+    return [`flow ${number}`, html`<a href=${place}><${Name}>${`${name}: ${src} → ${dst}`}<//></a>`];
+  });
+  const [node, link] = [href("nodes"), href("links")];
+  /** @type {[string, string, any[][], string][]} state, what it is called, what is in it, and where all of it is */
   const groups = [
     ["unreachable", t("Nodes unreachable"), some((each) => each.state !== "ready"), `${node}?state=unreachable`],
     ["contested", t("Nodes contested"), some((each) => Boolean(each.warning)), `${node}?state=contested`],
@@ -167,7 +168,7 @@ function Attention() {
     [
       "slow",
       t("Links slower than configured"),
-      wires((each) => capacityOf(each) < each.bandwidth),
+      wires((each) => each.state === "up" && capacityOf(each) < each.bandwidth),
       `${link}?state=slow`,
     ],
     ["cordoned", t("Nodes cordoned"), some((each) => each.cordoned), `${node}?state=cordoned`],
@@ -179,11 +180,7 @@ function Attention() {
   const quiet = groups.every(([, , names]) => !names.length);
   return html`<section class="panel attention">
     <h2>${t("Attention")}</h2>
-    ${
-      quiet
-        ? html`<p>${well}</p>`
-        : html`<ul class="groups">${groups.map(Group)}</ul>`
-    }
+    ${quiet ? html`<p>${well}</p>` : html`<ul class="groups">${groups.map(groupWith(new Set()))}</ul>`}
     <${LastAudit} />
   </section>`;
 }

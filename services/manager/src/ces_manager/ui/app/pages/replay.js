@@ -11,10 +11,10 @@ import { MapTable } from "../map/table.js";
 import { Narrowed } from "../map/tools.js";
 import { view, viewHref } from "../map/view.js";
 import { useAnswer } from "../parts/answers.js";
-import { Controls, Span } from "../parts/past_controls.js";
+import { Controls, onlyChanges, Span } from "../parts/past_controls.js";
 import { PastEvents } from "../parts/past_events.js";
 import { PastJob, PastJobs, PastQueue } from "../parts/past_jobs.js";
-import { Head, html, ProblemBox, t } from "../show.js";
+import { Head, html, ProblemBox, t, tx } from "../show.js";
 
 /** @typedef {any} Past a PastState of the API */
 
@@ -22,13 +22,14 @@ askPlaces(); // while the rules come
 await styled;
 
 const SHOWN = ["map", "queue", "jobs"];
+const FAILURE = "?failure=true"; // where no instant is named; where nothing has failed, that is now
 /** @returns {Record<string, string>} */
 const titles = () => ({ map: t("Map"), queue: t("Queue"), jobs: t("Jobs") });
 
 /** The network then. @param {{state: Past}} props */
 function PastMap({ state }) {
   const picture = useRef(/** @type {import("../map/picture.js").Picture | null} */ (null));
-  useEffect(beginPlaces, []);
+  useEffect(() => beginPlaces(false), []);
   const { table, selection, job } = view.value;
   const known = nodes.value.size || links.value.size;
   return html`<div class="map">
@@ -59,8 +60,8 @@ function Then({ state, shown }) {
 export default function Replay() {
   const { query } = address.value;
   const [event, at] = [query.get("event"), query.get("at")];
-  const asked = event ? `?event=${encodeURIComponent(event)}` : at ? `?at=${encodeURIComponent(at)}` : "";
-  const { data, problem } = useAnswer(`/v1/state${asked}`);
+  const asked = event ? `?event=${encodeURIComponent(event)}` : at ? `?at=${encodeURIComponent(at)}` : FAILURE;
+  const { data, problem, again } = useAnswer(`/v1/state${asked}`);
   const held = useRef(/** @type {Past | null} */ (null)); // the last one stays while another is asked for
   held.current = data ?? held.current;
   useEffect(() => {
@@ -77,7 +78,15 @@ export default function Replay() {
   const shown = SHOWN.find((each) => each === query.get("show")) ?? "map";
   return html`<${Head} title=${t("Replay")}><${Span} state=${state} /><//>
     <${Controls} state=${state} busy=${!data && !problem} failed=${Boolean(problem)} />
-    <${ProblemBox} problem=${problem} />
+    ${
+      asked === FAILURE &&
+      data &&
+      data.event < data.newest.event &&
+      html`<p>${tx("This is the last failure. {last}", {
+        last: html`<a href=${withQuery({ event: String(data.newest.event) })}>${t("To the last event")}</a>`,
+      })}</p>`
+    }
+    <${ProblemBox} problem=${problem} again=${again} />
     ${!state && !problem && html`<p class="quiet">${t("Loading…")}</p>`}
     ${
       state &&
@@ -92,7 +101,7 @@ export default function Replay() {
           </nav>
           <${Then} state=${state} shown=${shown} />
         </div>
-        <${PastEvents} event=${state.event} before=${state.before} />
+        <${PastEvents} state=${state} changes=${onlyChanges()} />
       </div>`
     }`;
 }

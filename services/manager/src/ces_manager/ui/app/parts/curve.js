@@ -30,6 +30,7 @@ function Picture({ at, lines, limits = [], show, binary = false, ground = false,
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {ReturnType<typeof drawPlot> | null} */ (null));
   const [failed, setFailed] = useState(false);
+  const [tries, tryAgain] = useState(0);
   const [colours, setColours] = useState(0);
   const values = lines.map((line) => line.values);
   const heights = limits.map((limit) => limit.value);
@@ -43,13 +44,14 @@ function Picture({ at, lines, limits = [], show, binary = false, ground = false,
     const element = /** @type {HTMLElement} */ (place.current);
     const observer = new ResizeObserver(() => plot.current?.fit());
     let left = false;
+    setFailed(false);
     loadPlots().then(
       (Plot) => {
         if (left) return;
         plot.current = drawPlot(Plot, element, now.current.curves, () => now.current.view);
         observer.observe(element);
       },
-      () => setFailed(true),
+      () => left || setFailed(true),
     );
     return () => {
       left = true;
@@ -57,11 +59,15 @@ function Picture({ at, lines, limits = [], show, binary = false, ground = false,
       plot.current?.end();
       plot.current = null;
     };
-  }, [shape, colours]);
+  }, [shape, colours, tries]);
   useLayoutEffect(() => plot.current?.update({ at, lines }), [at, lines, heights.join()]);
 
   return html`<div class="curve-picture" role="img" aria-label=${says} ref=${place}></div>
-    ${failed && html`<p class="quiet">${t("The picture cannot be drawn; its numbers are in the table.")}</p>`}`;
+    ${
+      failed &&
+      html`<p class="quiet">${t("The picture cannot be drawn; its numbers are in the table.")}
+        ${" "}<button type="button" onClick=${() => tryAgain(tries + 1)}>${t("Try again")}</button></p>`
+    }`;
 }
 
 /** How a line looks, beside its name. @param {{kind: string, dashes?: number[]}} props */

@@ -1,4 +1,5 @@
 /** A picture of curves, drawn by uPlot. That and its rules are loaded with the first picture. */
+import { insist, loadRules } from "../client.js";
 import { moment } from "../show.js";
 
 /** @typedef {import("./curve_data.js").Line} Line */
@@ -21,21 +22,12 @@ const POWERS = Array.from({ length: 60 }, (_, n) => 2 ** n);
 /** @type {Promise<any> | null} */
 let loading = null;
 
-/** @returns {Promise<void>} settles once uPlot's rules hold */
-function styled() {
-  return new Promise((done, fail) => {
-    const link = document.createElement("link");
-    link.rel = "stylesheet";
-    link.href = new URL("../../vendor/uplot.css", import.meta.url).href;
-    link.onload = () => done();
-    link.onerror = () => fail(new Error("the rules of pictures cannot be loaded"));
-    document.head.append(link);
-  });
-}
-
 /** @returns {Promise<any>} uPlot */
 export function loadPlots() {
-  loading ??= Promise.all([import("../../vendor/uplot.js"), styled()]).then(([module]) => module.default);
+  loading ??= Promise.all([
+    insist((again) => import(`../../vendor/uplot.js${again}`)),
+    loadRules(new URL("../../vendor/uplot.css", import.meta.url).href),
+  ]).then(([module]) => module.default);
   loading.catch(() => {
     loading = null;
   });

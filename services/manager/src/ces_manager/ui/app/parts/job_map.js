@@ -1,5 +1,6 @@
 /** The picture of a job, with what draws it: that is fetched once somebody looks at one. */
 import { useEffect, useState } from "../../vendor/preact-hooks.js";
+import { insist } from "../client.js";
 import { html, t } from "../show.js";
 
 /**
@@ -13,14 +14,17 @@ import { html, t } from "../show.js";
 export function JobMap(props) {
   const [Loaded, setLoaded] = useState(/** @type {any} */ (null));
   const [failed, setFailed] = useState(false);
-  useEffect(() => {
-    import("../map/job_picture.js").then(
+  const load = () => {
+    setFailed(false);
+    insist((again) => import(`../map/job_picture.js${again}`)).then(
       ({ JobPicture }) => setLoaded(() => JobPicture),
       () => setFailed(true),
     );
-  }, []);
+  };
+  useEffect(load, []);
   // What has a place is another picture: places of tasks are none of nodes.
   const kind = props.tasks.some(({ node }) => node) ? "placed" : "alone";
   if (Loaded) return html`<${Loaded} key=${kind} ...${props} />`;
-  return html`<p class="job-picture-place quiet">${failed ? t("The picture cannot be loaded; the tables say the same.") : t("Loading…")}</p>`;
+  if (!failed) return html`<p class="job-picture-place quiet">${t("Loading…")}</p>`;
+  return html`<p class="job-picture-place quiet">${t("The picture cannot be loaded; the tables say the same.")} <button type="button" onClick=${load}>${t("Try again")}</button></p>`;
 }

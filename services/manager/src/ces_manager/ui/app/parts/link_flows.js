@@ -1,6 +1,6 @@
-/** The flows that reserve a link, of all jobs. */
+/** The flows that reserve a link, of all jobs; of one that is down, those that did until then. */
 import { route } from "../client.js";
-import { DASH, html, plain, ProblemBox, rate, rateRange, State, t, To } from "../show.js";
+import { DASH, href, html, plain, ProblemBox, rate, rateRange, State, t, To } from "../show.js";
 import { useAnswer } from "./answers.js";
 import { FlowName } from "./flows.js";
 import { PathName } from "./network.js";
@@ -65,6 +65,28 @@ const columns = () => [
         }`,
   },
 ];
+
+/**
+ * What a link that is down was reserved for, and the way to the moment before.
+ * @param {{src: string, dst: string, event: number}} props `event`: the last one before it went down
+ */
+export function FlowsBefore({ src, dst, event }) {
+  const { data: state, problem, again } = useAnswer(`/v1/state?event=${event}`);
+  const over = (/** @type {string[]} */ path) => path.some((node, index) => node === src && path[index + 1] === dst);
+  const items = (state?.flows ?? [])
+    .filter((/** @type {Flow} */ flow) => flow.rate > 0 && over(flow.path))
+    .map((/** @type {Flow} */ flow) => ({ ...flow, name: state.jobs[flow.job].name }));
+  const then = `${href("replay")}?event=${event}&link=${route`${`${src}>${dst}`}`}`;
+  return html`<p><a href=${then}>${t("The cluster at the moment before")}</a></p>
+    <${ProblemBox} problem=${problem} again=${again} />
+    ${
+      state
+        ? html`<${Rows} caption=${t("Flows that reserved it until it went down")} param="before" usual="flow"
+            columns=${columns().filter(({ id }) => id !== "measured")} items=${items}
+            keyOf=${(/** @type {Flow} */ flow) => `${flow.job} ${flow.number}`} empty=${t("No flow reserved it.")} />`
+        : !problem && html`<p class="quiet">${t("Loading…")}</p>`
+    }`;
+}
 
 /** @param {{src: string, dst: string}} props */
 export function LinkFlows({ src, dst }) {

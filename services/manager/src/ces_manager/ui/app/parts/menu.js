@@ -1,8 +1,8 @@
 /** What the menu at the top holds: who is signed in, language, colours, keys, signing out. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { session, signOut } from "../client.js";
-import { keysOn, setTheme, showKeys } from "../main.js";
-import { html, language, plain, setLanguage, t } from "../show.js";
+import { changeLanguage, keysOn, setTheme, showKeys } from "../main.js";
+import { html, language, plain, t } from "../show.js";
 
 const THEMES = { "": "As the system", light: "Light", dark: "Dark" };
 
@@ -48,7 +48,7 @@ export function MenuContent() {
     <p>${t("Signed in as {role}", { role: t(identity.role) })}</p>
     ${identity.tenants && html`<p>${t("Tenants: {names}", { names: plain(identity.tenants.join(", ")) })}</p>`}
     <label>${t("Language")}<select
-      value=${language.value} onChange=${(/** @type {Event} */ event) => setLanguage(valueOf(event), true)}>
+      value=${language.value} onChange=${(/** @type {Event} */ event) => changeLanguage(valueOf(event), true)}>
       <option value="en" lang="en">English</option><option value="zh" lang="zh-Hans">中文</option>
     </select></label>
     <label>${t("Colours")}<select value=${theme} onChange=${paint}>

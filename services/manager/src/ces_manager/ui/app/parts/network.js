@@ -208,6 +208,15 @@ export function linkColumns() {
           ${link.reserved > 0 && ` (${percent(link.reserved, capacityOf(link))})`}</span></div>`,
     },
     {
+      id: "flows",
+      title: t("Flows"),
+      track: "minmax(4em, .4fr)",
+      end: true,
+      by: (link) => link.flows ?? 0,
+      moves: true,
+      cell: (link) => count(link.flows ?? 0),
+    },
+    {
       id: "used",
       title: t("Used"),
       track: "minmax(6.5em, .7fr)",

@@ -1,6 +1,6 @@
 /** What moves a replay: a slider over all events, single steps, an instant, and playing on. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
-import { setQuery } from "../main.js";
+import { address, setQuery } from "../main.js";
 import { html, moment, span, t, tx } from "../show.js";
 
 /** @typedef {any} Past a PastState of the API */
@@ -10,6 +10,9 @@ const STEP_MS = 900; // between two events while it plays
 
 /** @param {number} event */
 const go = (event) => setQuery({ event: String(event), at: null });
+
+/** Whether events that change nothing on the map are left out, of the steps too. */
+export const onlyChanges = () => address.value.query.get("events") !== "all";
 
 /** Between which instants the cluster can be seen. @param {{state: Past | null}} props */
 export function Span({ state }) {
@@ -37,10 +40,14 @@ export function Controls({ state, busy, failed }) {
   const [first, last] = [state?.oldest.event ?? 0, state?.newest.event ?? 0];
   useEffect(() => setMoved(null), [event]);
   useEffect(() => () => clearTimeout(timer.current), []);
+  const changes = onlyChanges();
+  const on = () => go((changes ? state?.change_after : Math.min(last, event + 1)) ?? last);
+  // Events that were committed together are shown together, so a step back leads before all of them.
+  const back = () => go(Math.max(first, (changes ? state?.change_before : state?.before) ?? first));
   useEffect(() => {
     if (!playing || busy) return undefined;
     if (event >= last || failed) return setPlaying(false);
-    const next = setTimeout(() => go(event + 1), STEP_MS);
+    const next = setTimeout(on, STEP_MS);
     return () => clearTimeout(next);
   }, [playing, busy, failed, event, last]);
   if (!state) return null;
@@ -57,9 +64,9 @@ export function Controls({ state, busy, failed }) {
     setTyped(null);
   };
   const onKey = (/** @type {KeyboardEvent} */ key) => key.key === "Enter" && ask();
-  const on = () => go(Math.min(last, event + 1));
-  // Events that were committed together are shown together, so a step back leads before all of them.
-  const back = () => go(Math.max(first, state.before ?? first));
+  const [before, after] = changes
+    ? [t("One change back"), t("One change on")]
+    : [t("One event back"), t("One event on")];
   return html`<section class="past" aria-label=${t("In the past")}>
     <p class="past-now" role="status">${tx("In the past: {time}, {ago} ago, after event {event}", {
       time: html`<strong>${moment(state.at, true)}</strong>`,
@@ -67,13 +74,15 @@ export function Controls({ state, busy, failed }) {
       event: html`<strong>${state.event}</strong>`,
     })}</p>
     <div class="past-tools">
-      <button type="button" onClick=${back} aria-label=${t("One event back")} title=${t("One event back")}>◀</button>
+      <button type="button" onClick=${back} aria-label=${before} title=${before}>◀</button>
       <button type="button" aria-pressed=${playing} onClick=${() => setPlaying(!playing)}>${playing ? t("Pause") : t("Play")}</button>
-      <button type="button" onClick=${on} aria-label=${t("One event on")} title=${t("One event on")}>▶</button>
+      <button type="button" onClick=${on} aria-label=${after} title=${after}>▶</button>
       <input type="range" min=${first} max=${last} value=${moved ?? event} step="1" onInput=${slide}
         aria-label=${t("Event")} aria-valuetext=${t("event {event}, {time}", { event: moved ?? event, time: moment(state.at, true) })} />
       <label>${t("At")} <input type="datetime-local" step="1" value=${typed ?? localTime(state)} onInput=${type} onBlur=${ask}
         onKeyDown=${onKey} /></label>
+      <label class="check"><input type="checkbox" checked=${changes}
+        onChange=${() => setQuery({ events: changes ? "all" : null })} /> ${t("Only what changes the map")}</label>
       <a class="past-leave" href="#/">${t("Back to now")}</a>
     </div>
   </section>`;

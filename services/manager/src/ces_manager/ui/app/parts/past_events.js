@@ -7,9 +7,12 @@ import { eventText, happened, jobOf } from "./event_text.js";
 const BEFORE = 12;
 const AFTER = 8;
 
-/** @param {{event: number, before: number | null}} props `before`: the last event of the commit before */
-export function PastEvents({ event, before }) {
-  const { data, problem } = useAnswer(`/v1/events/page?limit=${BEFORE + AFTER}&cursor=${event + AFTER + 1}`);
+/** @param {{state: any, changes: boolean}} props `state`: a PastState; `changes`: what changes nothing is left out */
+export function PastEvents({ state, changes }) {
+  const { event, before, change_after: next } = state;
+  const last = Math.max(event + AFTER, (changes && next) || 0); // the next change may be far away
+  const only = changes ? "&changes=true" : "";
+  const { data, problem } = useAnswer(`/v1/events/page?limit=${BEFORE + AFTER}&cursor=${last + 1}${only}`);
   const items = (data?.items ?? []).map((/** @type {any} */ each) => happened(each.number, each.event));
   return html`<aside class="past-events" aria-label=${t("Events around it")}>
     <h2>${t("Events around it")}</h2>

@@ -36,6 +36,7 @@ export default {
   "Try now": "立即重试",
   "Loading…": "加载中…",
   "This page cannot be loaded.": "无法加载此页面。",
+  "A part of this page could not be loaded.": "此页面的一部分未能加载。",
   "There is no such page": "没有这个页面",
   "Go to the overview": "前往概览",
   Pages: "页面",
@@ -79,6 +80,7 @@ export default {
   "Order as of {time}": "排序截至 {time}",
   "Sort again": "重新排序",
   "and {n} more": "及另外 {n} 个",
+  "{n} named above": "另有 {n} 个见上",
   State: "状态",
 
   // Overview

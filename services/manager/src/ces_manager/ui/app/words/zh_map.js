@@ -81,6 +81,7 @@ export default {
   "Fold to one sign": "折叠为一个图标",
   "There is no node of this name on the map.": "图上没有此名称的节点。",
   "There is no such link on the map.": "图上没有这条链路。",
+  "This way": "此方向",
   "There is no such medium on the map.": "图上没有这个介质。",
   "There is no such group on the map.": "图上没有这个分组。",
 
