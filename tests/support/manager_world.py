@@ -38,12 +38,12 @@ from ces_manager import retention
 from ces_manager.clock import Clock
 from ces_manager.jobs import commands, network_readiness, records, submission, worker_reports
 from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.network import topology
 from ces_manager.nodes import expiry, heartbeats, owners, removal
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.addresses import next_subnet
+from ces_manager.replay.rewiring import rewire
 from ces_manager.speed_meter import SpeedMeter
 from ces_manager.timeouts import Timeouts
 
@@ -173,7 +173,7 @@ class World:
         return set(names) - joined.keys()
 
     def put_topology(self, file: TopologyFile) -> None:
-        self.write(lambda tx: topology.put_topology(tx, file))
+        self.write(lambda tx: rewire(tx, file))
 
     def submit(self, jobfile: JobFile, key: str | None = None) -> str:
         return self.write(lambda tx: submission.submit_job(tx, jobfile, key)).id

@@ -119,11 +119,12 @@ def a_day(
     groups: Mapping[str, str],
     owners: Sequence[OwnerDay],
     length_s: float,
+    rounds: int,
     *,
     beside: bool,
 ) -> dict[str, Any]:
     """Midnight to midnight. Raises TestbedError."""
-    begins, rounds, cores = time.monotonic() + SOON_S, rounds_of_piece(), os.cpu_count() or 1
+    begins, cores = time.monotonic() + SOON_S, os.cpu_count() or 1
     job = client.jobs.submit(job_file(f"tide-{int(begins)}", len(groups))).id if beside else None
     watch = Watch(client, cluster.spec.name, list(groups), job)
     with ExitStack() as stack:
@@ -155,7 +156,9 @@ def _told(program: subprocess.Popen[str]) -> Pieces:
 
 
 def runs(question: Question) -> Generator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each day, on a cluster of its own: agents remember how often they were reclaimed. Raises TestbedError."""
+    """Each day, on a cluster of its own: agents remember how often they were reclaimed. A piece of work is the same in
+    all of them. Raises TestbedError."""
+    rounds = rounds_of_piece()
     topology = star(question.nodes, 1, "1Gi", "100Mbit")
     names = [node.name for node in topology.nodes if node.cpu]
 
@@ -164,7 +167,7 @@ def runs(question: Question) -> Generator[tuple[dict[str, Any], dict[str, Any]]]
         with ExitStack() as stack:
             cluster = stack.enter_context(emulated("tides", topology, settings=settings))
             client, groups = stack.enter_context(cluster.client()), stack.enter_context(owned(cluster, names))
-            found = a_day(cluster, client, groups, owners, question.length_s, beside=way == BESIDE)
+            found = a_day(cluster, client, groups, owners, question.length_s, rounds, beside=way == BESIDE)
         return found | {"owners": [asdict(owner) for owner in owners]}
 
     for found in each_run(question.seeds, [ALONE, BESIDE], run):

@@ -38,13 +38,13 @@ from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound, Overloaded
 from ces_manager.network import link_views
-from ces_manager.network.topology import put_topology as replace_topology
 from ces_manager.nodes import drain_forecast, link_keys, membership, node_views, operations, owners
 from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address
 from ces_manager.nodes.removal import forget_node
 from ces_manager.nodes.revocation import Outcome
+from ces_manager.replay.rewiring import rewire
 
 log = structlog.get_logger()
 FORECAST: dict[int | str, dict[str, Any]] = {200: {"model": DrainForecast, "description": "What would be hit"}}
@@ -103,7 +103,7 @@ async def get_topology(request: Request) -> TopologyView:
 async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
     """Replace all links and media."""
     context = context_of(request)
-    await context.database.requested_write(lambda tx: replace_topology(tx, topology), identity_of(request).name)
+    await context.database.requested_write(lambda tx: rewire(tx, topology), identity_of(request).name)
     return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements))
 
 

@@ -61,8 +61,11 @@ def is_due(tx: ReadTx, kept: Kept | None, now: datetime) -> bool:
     age = abs(now - kept.time)
     if fresh <= 0 or age < LEAST:
         return False
-    if fresh >= EVENTS or age >= LONGEST:
-        return True
+    return fresh >= EVENTS or age >= LONGEST or rewired_since(tx, kept)
+
+
+def rewired_since(tx: ReadTx, kept: Kept) -> bool:
+    """Whether the topology was replaced after this keyframe."""
     rewired = select(EventRow.sequence).where(EventRow.sequence > kept.sequence, EventRow.type == TOPOLOGY).limit(1)
     return tx.session.execute(rewired).first() is not None
 
