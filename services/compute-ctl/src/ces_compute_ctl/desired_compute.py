@@ -174,6 +174,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         elastic_cpu=elastic is not None and elastic.cpu is not None and elastic.includes(task.name),
         memory=task.memory,
         gpu=task.gpu,
+        cards=allocation.cards,
         paused=job.state in FROZEN,
         disconnect=job.disconnect,
         checkpoint=job.spec is not None and allocation.rank == 0,

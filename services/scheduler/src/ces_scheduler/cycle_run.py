@@ -17,6 +17,7 @@ from ces_core.queue.policies import QueuePolicy
 from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
+from ces_scheduler.card_choice import with_cards
 from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.deadline_shares import Judgement, must_be_admitted
 from ces_scheduler.decision import Decision, decision_of
@@ -111,6 +112,7 @@ def run_cycle(
         sizing = Sizing(calls, placing.parameters, tenants, placing.paths, others=others)
         offer = _enlarge(starts, started, offer, sizing, judgement)
     after = given.after(offer, decisions)
+    starts = with_cards(starts, started, given.offer)
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
 

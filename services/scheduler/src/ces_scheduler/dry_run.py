@@ -102,6 +102,7 @@ def answer_for(
         policy=decision.policy,
         fallback=decision.fallback,
         size=run.started[guest.id].size,
+        cards=decision.cards,
         cpu=begins_with(run.started[guest.id]),
         end_at=end_at,
     )

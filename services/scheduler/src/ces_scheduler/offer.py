@@ -5,9 +5,11 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +22,18 @@ from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.problem import RESOURCES, Cluster, Link, Node
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import kept_by
 from ces_core.queue.ledger import LINK, Cell
 from ces_scheduler.eligibility import filters_of, refusal
 
 Floats = NDArray[np.float64]
+GPU: Final = RESOURCES.index("gpu")
 Cells = Mapping[Cell, float]
 """What a job holds of each node and link."""
+HeldCard = tuple[str, str]
+"""A node, and the id of a card there."""
 Barred = Mapping[str, str]
 """Node -> why a task may not run there."""
 
@@ -38,7 +43,8 @@ class Offer:
     """The core's cluster with everything held in use, and the records behind its columns.
 
     ``held``: what each job holds (a suspended one: what it keeps), by the name under which the core knows it;
-    ``records``: of those jobs whose plan is committed; ``made``: of which moments of its jobs and nodes it is."""
+    ``records``: of those jobs whose plan is committed; ``made``: of which moments of its jobs and nodes it is;
+    ``cards``: those that jobs have by plans that are committed or proposed, whatever is supposed beside."""
 
     cluster: Cluster
     nodes: dict[str, NodeRecord]
@@ -46,6 +52,7 @@ class Offer:
     held: dict[str, Cells] = field(default_factory=dict)
     records: dict[str, JobRecord] = field(default_factory=dict)
     made: tuple[Mark, Mark] = field(default_factory=lambda: (Mark(), Mark()))
+    cards: dict[str, frozenset[HeldCard]] = field(default_factory=dict)
     _barred: dict[object, Barred] = field(default_factory=dict, init=False)  # each row is worked out once
 
     def less(self, proposed: Mapping[str, Cells]) -> Offer:
@@ -113,9 +120,10 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
     cluster = earlier.cluster if earlier is not None and same_cluster else _cluster_of(view)
     records: dict[str, JobRecord] = {}
     held: dict[str, Cells] = {}
+    cards: dict[str, frozenset[HeldCard]] = {}
     nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
     if earlier is not None and changed is not None:
-        records, held = dict(earlier.records), dict(earlier.held)
+        records, held, cards = dict(earlier.records), dict(earlier.held), dict(earlier.cards)
         nodes, links = cluster.node_used.copy(), cluster.link_used.copy()
     for job in view.jobs if changed is None else changed:
         record = view.jobs.get(job)
@@ -123,13 +131,16 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
         for name in (job, kept_by(job)):
             if name in held:
                 _add(held[name], nodes, links, -1)
+                cards.pop(name, None)
                 if name != holder:
                     del records[name], held[name]
         if record is not None and holder is not None:
             records[holder], held[holder] = record, _cells_of(record, cluster.topology)
             _add(held[holder], nodes, links)
+            if named := cards_held_by(record):
+                cards[holder] = named
     known = earlier.nodes if earlier is not None and same_nodes else dict(view.nodes)
-    return Offer(cluster.with_used(nodes, links), known, view.topology, held, records, made)
+    return Offer(cluster.with_used(nodes, links), known, view.topology, held, records, made, cards)
 
 
 def holder_of(job: JobRecord) -> str:
@@ -159,7 +170,21 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     if job.resizing is None:
         return cells
     coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]
-    return _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+    most = _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+    named = Counter(topology.node_index.get(node) for node, _ in cards_held_by(job))
+    return _most(most, {(GPU, node): float(number) for node, number in named.items() if node is not None})
+
+
+def cards_held_by(job: JobRecord) -> frozenset[HeldCard]:
+    """Each card that is a task's of the job, or is to be at the size that it goes to."""
+    coming = () if job.resizing is None else job.resizing.allocations
+    live = (each for each in (*job.allocations, *coming) if not each.over)
+    return frozenset((each.node, card) for each in live for card in each.cards)
+
+
+def cards_of_plan(cards: Mapping[str, Sequence[str]], assignments: Mapping[str, str]) -> frozenset[HeldCard]:
+    """A plan's cards with the nodes that they are of."""
+    return frozenset((assignments[task], card) for task, ids in cards.items() for card in ids)
 
 
 def _held_by(allocation: AllocationRecord, job: JobRecord) -> Task:

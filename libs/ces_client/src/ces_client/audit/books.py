@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ces_client.audit.cards import CardBooks
 from ces_client.audit.cpu_amounts import amounts_of, cpu_held, wrong_start
 from ces_client.audit.deadlines import Deadlines
 from ces_client.audit.findings import NOWHERE, Findings
@@ -28,7 +29,7 @@ class Books:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self._usage = Usage(inventory)
-        self._reservations = Reservations()
+        self._reservations, self._cards = Reservations(), CardBooks()
         self.deadlines = Deadlines()
         found = Findings()
         self.findings, self._find, self._find_all, self._found = found.all, found.add, found.add_all, found
@@ -122,6 +123,7 @@ class Books:
     def _node(self, data: Mapping[str, Any]) -> None:
         node = self._nodes.setdefault(data["node"], {"state": "unreachable", "cordoned": False, "reclaimed": False})
         self._usage.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
+        self._cards.set_node(data)
         self._reservations.disturb(self._time)
         change = data["change"]
         if change in ("ready", "unreachable"):
@@ -268,12 +270,16 @@ class Books:
         if sign > 0:
             job.live.add(allocation.id)
             return
-        self._addresses[allocation.address, allocation.port] -= 1
+        self._give_back(allocation)
         job.live.discard(allocation.id)
         if job.next is not None:
             self._hold_next(job, job.next)
         if not job.live and job.next is None:
             self._reservations.end(allocation.job, self._time)
+
+    def _give_back(self, allocation: Allocation) -> None:
+        self._addresses[allocation.address, allocation.port] -= 1
+        self._cards.drop(allocation)
 
     # plans
 
@@ -305,16 +311,12 @@ class Books:
         for each in allocations:
             if self._addresses[each["address"], each["port"]]:
                 self._find("plan", f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
-            made.append(
-                Allocation(
-                    id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
-                    port=each["port"], since=self._time, attempt=data["attempt"], cpu=each.get("cpu_desired"),
-                )
-            )  # fmt: skip
+            made.append(Allocation.made(each, name, data["attempt"], self._time))
             self.allocations[each["id"]] = made[-1]
             self._addresses[each["address"], each["port"]] += 1
         request, flows, links = self._request_of(name), data.get("flows", []), self._inventory.links
         self._find_all("plan", [*wrong_tasks(name, request, tasks), *wrong_start(name, request, made)])
+        self._find_all("overbooked", self._cards.take(made, request))
         self._find_all("plan", wrong_flows(places, flows, self._numbers, links))
         return made
 
@@ -360,7 +362,7 @@ class Books:
         job.next = None
         if not data["done"]:
             for made in coming.allocations:
-                self._addresses[made.address, made.port] -= 1
+                self._give_back(made)
                 del self.allocations[made.id]
             return
         if job.live:

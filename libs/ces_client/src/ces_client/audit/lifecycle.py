@@ -63,7 +63,8 @@ class NextSize:
 @dataclass
 class Allocation:
     """A task on a node. ``since`` and ``until``: when it began and ceased to hold capacity; ``held``: what it holds
-    now; ``cpu``: the millicores that its worker is to have, where that was chosen."""
+    now; ``cpu``: the millicores that its worker is to have, where that was chosen; ``cards``: ids of those that are
+    its, None where the log does not tell."""
 
     id: str
     job: str
@@ -78,6 +79,14 @@ class Allocation:
     until: str | None = None
     held: Amounts = NOTHING
     cpu: int | None = None
+    cards: tuple[str, ...] | None = None
+
+    @staticmethod
+    def made(told: Mapping[str, Any], job: str, attempt: int, since: str) -> Allocation:
+        """As a plan or a resize tells of it."""
+        same = {name: told[name] for name in ("id", "task", "node", "address", "port")}
+        cards = tuple(told["cards"]) if "cards" in told else None
+        return Allocation(**same, job=job, attempt=attempt, since=since, cpu=told.get("cpu_desired"), cards=cards)
 
     @property
     def live(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import BindParameter, bindparam, select
 from ulid import ULID
@@ -38,7 +38,7 @@ _NUMBERS = select(ReservationRow.number).where(
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a plan gives to one attempt of a job: task -> node, and for each flow its rate and path."""
+    """What a plan gives to one attempt of a job: task -> node, for each flow its rate and path, and task -> cards."""
 
     job: str
     attempt: int
@@ -46,6 +46,7 @@ class Placement:
     flows: Sequence[Flow]
     assignments: Mapping[str, str]
     given: Sequence[FlowPlan]
+    cards: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def allocate_tasks(tx: WriteTx, placement: Placement) -> list[AllocationRow]:
@@ -79,6 +80,7 @@ def allocate_tasks(tx: WriteTx, placement: Placement) -> list[AllocationRow]:
                 cpu=task.cpu,
                 memory=task.memory,
                 gpu=task.gpu,
+                cards=list(placement.cards.get(task.name, ())),
                 incarnation=1,
                 state=AllocationState.PENDING,
             )

@@ -30,6 +30,9 @@ _HELD = (
     .group_by(AllocationRow.node)
 )
 _HELD_ON = _HELD.where(AllocationRow.node.in_(_IN_NAMES))
+_CARDS_ON = select(AllocationRow.node, AllocationRow.job, AllocationRow.cards).where(
+    AllocationRow.state.in_(LIVE_STATES), AllocationRow.node.in_(_IN_NAMES)
+)
 _RESERVED = (
     select(HopRow.src, HopRow.dst, func.sum(HopRow.rate))
     .where(HopRow.src.in_(_IN_NAMES))
@@ -37,9 +40,12 @@ _RESERVED = (
 )
 
 
-def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Residual:
-    """Residual capacity of these nodes and links, and of the media that the links share."""
+def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop], *, but: str | None = None) -> Residual:
+    """Residual capacity of these nodes and links, and of the media that the links share. ``but``: a job whose cards
+    count as free."""
     used_nodes = held_on_nodes(tx, nodes)
+    with_cards = [name for name, held in used_nodes.items() if held[2]]
+    taken = taken_cards(tx, with_cards, but) if with_cards else {}
     node_rooms = {}
     for node in tx.session.scalars(_NODES, {"names": list(nodes)}):
         cpu, memory, gpu = used_nodes.get(node.name, (0, 0, 0))
@@ -54,6 +60,8 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> R
             node.gpu - gpu,
             node.datasets,
             node.confinement,
+            {card.id: card for card in node.cards},
+            taken.get(node.name, ()),
         )
     if not links:
         return Residual(node_rooms)
@@ -73,6 +81,15 @@ def held_on_nodes(tx: ReadTx, nodes: Collection[str] | None = None) -> dict[str,
     """What live allocations hold of these nodes, or of all."""
     rows = tx.session.execute(_HELD) if nodes is None else tx.session.execute(_HELD_ON, {"names": list(nodes)})
     return {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu in rows}
+
+
+def taken_cards(tx: ReadTx, nodes: Collection[str], but: str | None = None) -> dict[str, set[str]]:
+    """By node, which cards are held. ``but``: a job that does not count."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node, job, cards in tx.session.execute(_CARDS_ON, {"names": list(nodes)}):
+        if job != but:
+            found[node].update(cards)
+    return found
 
 
 def held_on_links(tx: ReadTx, sources: Collection[str]) -> dict[Hop, int]:

@@ -1,0 +1,34 @@
+"""GPU cards: each is one thing with an identity, which one job holds at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from ces_common.fields import Plain
+from ces_common.messages.base import Message
+from ces_common.messages.bounds import Count
+
+MAX_CARDS = 64  # of one node
+CardId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,79}$")]
+"""What the driver calls it (``GPU-5f3c...``); ``gpu0`` and so on where nothing is known but how many there are."""
+
+
+class Card(Message):
+    """``memory`` in bytes, 0 where it is not known, as ``model`` is empty then. ``shareable``: whether several jobs may
+    have a part of it each, and what keeps them to it: nothing but the count, or the driver's MPS, or HAMi-core."""
+
+    id: CardId
+    model: Annotated[str, StringConstraints(max_length=63), Plain] = ""
+    memory: Count = 0
+    shareable: Literal["no", "counted", "mps", "hami"] = "no"
+
+
+Cards = Annotated[list[Card], Field(max_length=MAX_CARDS)]
+
+
+def cards_of(count: int, known: Sequence[Card] = ()) -> list[Card]:
+    """So many cards: those that are known, and for the rest one without more than a number."""
+    return [known[i] if i < len(known) else Card(id=f"gpu{i}") for i in range(count)]
