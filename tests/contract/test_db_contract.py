@@ -149,7 +149,12 @@ def test_running_jobs_get_cards_by_number(url: URL) -> None:
         config.attributes["connection"] = connection
         command.downgrade(config, "0032")
         command.upgrade(config, "head")
-    assert held(world) == before
+    after = held(world)
+    assert [(*place, len(cards), gpu) for *place, cards, gpu in after] == [
+        (*place, len(cards), gpu) for *place, cards, gpu in before
+    ]
+    on_a = [cards for job, attempt, node, cards, _ in after if (job, node) == (grows, "a")]
+    assert on_a[0] == on_a[1] != [], "at both sizes"
     audit(world)
     world.confirm(grows)
     audit(world)
@@ -158,10 +163,9 @@ def test_running_jobs_get_cards_by_number(url: URL) -> None:
 
 def held(world: World) -> list[tuple[str, int, str, list[str], int]]:
     """Job, attempt, node, cards and GPUs of each allocation."""
+    order = (AllocationRow.job, AllocationRow.attempt, AllocationRow.rank)
     with world.uow.read() as tx:
-        rows = tx.session.scalars(
-            select(AllocationRow).order_by(AllocationRow.job, AllocationRow.attempt, AllocationRow.rank)
-        )
+        rows = tx.session.scalars(select(AllocationRow).order_by(*order))
         return [(row.job, row.attempt, row.node, row.cards, row.gpu) for row in rows]
 
 

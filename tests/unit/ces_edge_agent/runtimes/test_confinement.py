@@ -300,3 +300,24 @@ async def test_a_worker_whose_card_is_gone_is_refused(node: Node, two_cards: Mac
     runtime = await node.restart(cards=two_cards)
     with pytest.raises(Refused, match="card GPU-9 is not in this machine"):
         await runtime.prepare(worker("true").model_copy(update={"gpu": 1, "cards": ["GPU-9"]}))
+
+
+async def test_only_a_worker_with_a_gpu_may_name_its_threads(node: Node, two_cards: MachineCards) -> None:
+    """CUDA does, and does not begin where it cannot. Nothing else in /proc can be written."""
+    told = """
+import os
+def writes(path):
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+    except OSError as error:
+        return error.strerror
+    return "yes"
+print(writes("/proc/self/task/%d/comm" % os.getpid()), os.statvfs("/proc/sys").f_flag & os.ST_RDONLY)
+"""
+    runtime = await node.restart(cards=two_cards)
+    for incarnation, (cards, seen) in enumerate([(["GPU-0"], "yes 1"), ([], "Read-only file system 1")]):
+        more = {"gpu": len(cards), "cards": cards, "incarnation": incarnation}
+        await runtime.ensure_sandbox(ENDPOINT)
+        await runtime.start(worker("python", "-c", told).model_copy(update=more))
+        assert (await node.ended(f"a1.{incarnation}")).exit_code == 0
+        assert node.log().strip().splitlines()[-1] == seen

@@ -15,6 +15,7 @@ from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate,
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
+from ces_common.messages.cards import Card
 from ces_common.messages.events import QueueStatusView
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
@@ -169,6 +170,8 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("tasks", ", ".join(node.allocations) or DASH),
         ("data", ", ".join(node.datasets) or DASH),
     ]
+    if node.cards:
+        facts.insert(3, ("cards", ", ".join(map(_card_text, node.cards))))
     if node.calendar is not None:
         facts.append(("owner", calendar_text(node.calendar, now)))
     if node.warning is not None:
@@ -177,6 +180,12 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     if links:
         parts += [Text(), link_table(links)]
     return Group(*parts)
+
+
+def _card_text(card: Card) -> str:
+    known = [card.model] if card.model else []
+    known += [show_memory(card.memory)] if card.memory else []
+    return f"{card.id} ({', '.join(known)})" if known else card.id
 
 
 def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:

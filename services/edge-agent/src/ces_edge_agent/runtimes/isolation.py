@@ -17,6 +17,7 @@ from ces_edge_agent.runtimes import secret_files
 from ces_edge_agent.runtimes.record import WorkerRecord
 
 _PLAIN_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_OF_THE_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", "scsi", "tty")  # in /proc
 _TMP = "/tmp"  # noqa: S108
 _PRIVATE = ("/run", "/root", "/etc/ces")
 _CLOSED, _OPEN = "mode=755", "mode=1777"
@@ -48,7 +49,7 @@ def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
     hosts = os.open(record.hosts, os.O_PATH) if record.hosts else None
     devices = _devices(record.devices)
     linux.set_mount_attributes("/", on=_READ_ONLY, recursive=True)
-    linux.mount("proc", "/proc", "proc", _KERNEL)
+    _make_proc(writable=bool(record.devices))
     if record.netns is not None:  # it shows the devices of one network
         linux.mount("sysfs", "/sys", "sysfs", _KERNEL)
     if hosts is not None:
@@ -115,6 +116,16 @@ def _bind(fd: int, path: str, off: int = 0) -> None:
     linux.mount(f"/proc/self/fd/{fd}", path, flags=linux.MS_BIND)
     linux.set_mount_attributes(path, off=off)
     os.close(fd)
+
+
+def _make_proc(writable: bool) -> None:
+    """``writable``: where its processes are concerned, and nowhere else: CUDA gives its threads names there, and does not
+    begin where it cannot."""
+    linux.mount("proc", "/proc", "proc", _KERNEL & ~linux.MS_RDONLY if writable else _KERNEL)
+    for path in (f"/proc/{name}" for name in _OF_THE_KERNEL if writable):
+        if os.path.exists(path):
+            linux.mount(path, path, flags=linux.MS_BIND)
+            linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)
 
 
 def _devices(more: Iterable[str]) -> dict[str, int]:
