@@ -75,7 +75,7 @@ SETTINGS = {
     "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out, of a "
     "[lent device](lent-nodes.md) 90 %, which is the most that it may offer.",
     "CES_GPU_FAKE": "GPU cards to offer instead of the machine's own, for trials: `GPU-a:T4:16Gi,GPU-b:P100:16Gi`.",
-    "CES_NODE_GPU": "GPUs offered to jobs; all that `nvidia-smi` knows where left out. Any more are mere numbers (`gpu0`).",
+    "CES_NODE_GPU": "GPUs offered to jobs; all that `nvidia-smi` knows where left out. More are mere numbers (`gpu0`).",
     "CES_NODE_ARCH": "Architecture that tasks may ask for: `amd64`, `arm64`, ...",
     "CES_NODE_LABELS": "Labels that tasks may ask for: `site=roof,floor=3`.",
     "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of its tunnels. A loopback "

@@ -119,8 +119,8 @@ def _bind(fd: int, path: str, off: int = 0) -> None:
 
 
 def _make_proc(writable: bool) -> None:
-    """``writable``: where its processes are concerned, and nowhere else: CUDA gives its threads names there, and does not
-    begin where it cannot."""
+    """``writable``: where its processes are concerned, and nowhere else: CUDA gives its threads names there, and does
+    not begin where it cannot."""
     linux.mount("proc", "/proc", "proc", _KERNEL & ~linux.MS_RDONLY if writable else _KERNEL)
     for path in (f"/proc/{name}" for name in _OF_THE_KERNEL if writable):
         if os.path.exists(path):
