@@ -18,7 +18,7 @@ from ces_common.db.schema import METADATA
 from ces_common.db.tables import ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import Flow, JobFile, Task
 from ces_common.messages.api import TopologyFile
-from ces_common.messages.cards import cards_of
+from ces_common.messages.cards import Card, cards_of, held_of
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.plans import (
     CpuProposed,
@@ -60,7 +60,7 @@ def sqlite_url(folder: Path) -> str:
 
 
 def ring(
-    name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "50Mbit", gpu: int = 0, **more: object
+    name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "50Mbit", gpu: object = 0, **more: object
 ) -> JobFile:
     """Of so many tasks, or of those that ``elastic`` allows."""
     resources = {"cpu": "500m", "memory": "128Mi", "gpu": gpu}
@@ -139,8 +139,9 @@ class World:
         network: str = "tc",
         confinement: Confinement | None = APART,
         gpu: int = 0,
+        cards: Sequence[Card] = (),
     ) -> None:
-        """Nodes that are there and were heard, without the ceremony of joining."""
+        """Nodes that are there and were heard, without the ceremony of joining. ``cards``: of them all."""
         with self.uow.write(self.now) as tx:
             for name in names:
                 cluster, taken = tx.cluster(), tx.session.scalars(select(NodeRow.subnet)).all()
@@ -150,8 +151,8 @@ class World:
                         name=name,
                         cpu=cpu,
                         memory=memory,
-                        gpu=gpu,
-                        cards=cards_of(gpu),
+                        gpu=len(cards) or gpu,
+                        cards=list(cards) or cards_of(gpu),
                         arch="x86_64",
                         labels={},
                         runtime="process",
@@ -211,19 +212,23 @@ class World:
         )
 
     def free_cards(self, job: str, tasks: Sequence[Task], where: Mapping[str, str]) -> dict[str, list[str]]:
-        """For tasks of a job that ask for GPUs: those that are its own first, and then the first that are nobody's."""
+        """For tasks of a job that ask for GPUs: those that are its own first, and then the first that are nobody's; for
+        shares the first that have room."""
         own = {(each.node, card) for each in self.job(job).allocations for card in each.cards if not each.over}
         with self.uow.read() as tx:
-            found = tx.session.scalars(select(NodeRow).where(NodeRow.name.in_(where.values()))).all()
-            nodes = {node.name: [card.id for card in node.cards] for node in found}
+            nodes = {node.name: node.cards for node in tx.session.scalars(select(NodeRow))}
             taken = taken_cards(tx, list(nodes), job)
-        free = {name: [card for card in cards if card not in taken[name]] for name, cards in nodes.items()}
-        for name, cards in free.items():
-            free[name] = sorted(cards, key=lambda card, name=name: (name, card) not in own)  # type: ignore[misc]
         given = {}
         for task in tasks:
-            left = free.get(where[task.name], [])
-            given[task.name], left[:] = left[: task.gpu], left[task.gpu :]
+            name = where[task.name]
+            found = []
+            for card in sorted(nodes.get(name, ()), key=lambda card, name=name: (name, card.id) not in own):  # type: ignore[misc]
+                share, memory = taken[name].get(card.id, (0, 0))
+                more = held_of(card, task.gpu_share, task.gpu_memory)
+                if share + more[0] <= 1000 and memory + more[1] <= card.memory and len(found) < task.gpus:
+                    taken[name][card.id] = (share + more[0], memory + more[1])
+                    found.append(card.id)
+            given[task.name] = found
         return {task: cards for task, cards in given.items() if cards}
 
     def commit(self, plan: PlanProposed) -> str | None:

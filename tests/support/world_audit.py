@@ -41,7 +41,10 @@ def audit(world: World) -> None:
     """Check, in plain SQL and arithmetic, that nothing is overbooked and the books are consistent."""
     with world.uow.read() as tx:
         allocations = tx.session.execute(
-            text("SELECT id, job, attempt, task, node, address, port, cpu, memory, gpu, cards, state FROM allocations")
+            text(
+                "SELECT id, job, attempt, task, node, address, port, cpu, memory, gpu, cards, "
+                "gpu_share, gpu_memory, state FROM allocations"
+            )
         ).all()
         nodes = {row.name: row for row in tx.session.execute(text("SELECT name, cpu, memory, gpu, cards FROM nodes"))}
         query = "SELECT id, state, attempt, live, next_size FROM jobs"
@@ -118,16 +121,26 @@ def audit(world: World) -> None:
 
 
 def _audit_cards(live: Sequence[Any], nodes: Mapping[str, str]) -> None:
-    """Every card is one job's at most, at one size one task's, and all are counted. ``nodes``: their cards, as JSON."""
-    there = {(node, card["id"]) for node, cards in nodes.items() for card in json.loads(cards)}
+    """A card is one job's, at one size one task's, or shares of it are held that are no more than there is; and all are
+    counted. ``nodes``: their cards, as JSON."""
+    there = {(node, card["id"]): card["memory"] for node, cards in nodes.items() for card in json.loads(cards)}
     jobs, tasks = dict[tuple[str, str], set[str]](), Counter[tuple[str, str, str, int]]()
+    shares, memory = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for row in live:
         for card in json.loads(row.cards):
             assert (row.node, card) in there, f"{row.node} has no card {card}"
-            jobs.setdefault((row.node, card), set()).add(row.job)
-            tasks[row.node, card, row.job, row.attempt] += 1
+            if row.gpu_share:
+                shares[row.node, card] += row.gpu_share
+                memory[row.node, card] += row.gpu_memory
+            else:
+                jobs.setdefault((row.node, card), set()).add(row.job)
+                tasks[row.node, card, row.job, row.attempt] += 1
     for place, holders in jobs.items():
         assert len(holders) == 1, f"card {place} is held by {holders}"
+        assert not shares[place], f"card {place} is held whole, and in shares"
+    for place, share in shares.items():
+        assert share <= 1000, f"{share} thousandths of {place} are held"
+        assert memory[place] <= there[place], f"more memory of {place} is held than it has"
     assert all(number == 1 for number in tasks.values()), "two tasks have one card"
     for node in nodes:
         counted = sum(row.gpu for row in live if row.node == node)

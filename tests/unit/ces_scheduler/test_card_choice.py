@@ -77,7 +77,7 @@ def test_cards_of_both_sizes_count() -> None:
     record = record.model_copy(update={"resizing": Resizing(size=1, tasks=record.tasks, allocations=[coming])})
     offer = offered(record)
     assert offer.cluster.node_used[GPU].tolist() == [2, 0, 0]
-    assert offer.cards == {"held": {("a", "gpu0"), ("a", "gpu1")}}
+    assert offer.cards == {"held": {("a", "gpu0"): (1000, 0), ("a", "gpu1"): (1000, 0)}}
 
 
 def test_an_offer_that_follows_knows_what_a_fresh_one_knows() -> None:
@@ -88,7 +88,7 @@ def test_an_offer_that_follows_knows_what_a_fresh_one_knows() -> None:
         view.merge(Snapshot(epoch="e", version=version, full=False, jobs=[record]))
         offer = offer_of(view, offer)
         assert offer.cards == offer_of(view_of(NODES, LINKS, [record])).cards
-    assert offer.cards == {"held": {("a", "gpu1")}}
+    assert offer.cards == {"held": {("a", "gpu1"): (1000, 0)}}
 
 
 async def test_jobs_that_start_together_get_different_cards(

@@ -175,6 +175,8 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         memory=task.memory,
         gpu=task.gpu,
         cards=allocation.cards,
+        gpu_share=allocation.gpu_share,
+        gpu_memory=allocation.gpu_memory,
         paused=job.state in FROZEN,
         disconnect=job.disconnect,
         checkpoint=job.spec is not None and allocation.rank == 0,

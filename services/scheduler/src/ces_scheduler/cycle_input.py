@@ -162,7 +162,11 @@ def proposed_on(offer: Offer, proposed: Sequence[Proposed]) -> Offer:
     cells = {
         each.job.id: cells_of_plan(asked_by(each.job), each.assignments, each.flows, topology) for each in proposed
     }
-    cards = {each.job.id: cards_of_plan(each.cards, each.assignments) for each in proposed if each.cards}
+    cards = {
+        each.job.id: cards_of_plan(each.cards, each.assignments, each.job.tasks, offer.nodes)
+        for each in proposed
+        if each.cards
+    }
     return replace(offer.less(cells), cards=offer.cards | cards)
 
 

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from ces_common.change_log import Mark
 from ces_common.jobfile import Task
+from ces_common.messages.cards import Held, held_of
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, NodeRecord, kinds_on_media
 from ces_common.messages.records import Topology as TopologyRecord
+from ces_common.resources import WHOLE
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
 from ces_common.states import JobState
@@ -26,14 +28,15 @@ from ces_core.model.problem import RESOURCES, Cluster, Link, Node
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import kept_by
 from ces_core.queue.ledger import LINK, Cell
-from ces_scheduler.eligibility import filters_of, refusal
+from ces_scheduler.eligibility import filters_of, kind_of, refusal
 
 Floats = NDArray[np.float64]
 GPU: Final = RESOURCES.index("gpu")
 Cells = Mapping[Cell, float]
 """What a job holds of each node and link."""
-HeldCard = tuple[str, str]
+CardPlace = tuple[str, str]
 """A node, and the id of a card there."""
+HeldCards = Mapping[CardPlace, Held]
 Barred = Mapping[str, str]
 """Node -> why a task may not run there."""
 
@@ -52,7 +55,7 @@ class Offer:
     held: dict[str, Cells] = field(default_factory=dict)
     records: dict[str, JobRecord] = field(default_factory=dict)
     made: tuple[Mark, Mark] = field(default_factory=lambda: (Mark(), Mark()))
-    cards: dict[str, frozenset[HeldCard]] = field(default_factory=dict)
+    cards: dict[str, HeldCards] = field(default_factory=dict)
     _barred: dict[object, Barred] = field(default_factory=dict, init=False)  # each row is worked out once
 
     def less(self, proposed: Mapping[str, Cells]) -> Offer:
@@ -97,7 +100,7 @@ class Offer:
 
     def barred(self, task: Task) -> Barred:
         """Why the task may not run on some nodes. Switches never run tasks and are left out."""
-        key = (task.arch, bool(task.secrets), frozenset(task.labels.items()))
+        key = kind_of(task)
         if key not in self._barred:
             nodes = ((name, node) for name, node in self.nodes.items() if node.cpu)
             self._barred[key] = {name: why for name, node in nodes if (why := refusal(task, node))}
@@ -120,7 +123,7 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
     cluster = earlier.cluster if earlier is not None and same_cluster else _cluster_of(view)
     records: dict[str, JobRecord] = {}
     held: dict[str, Cells] = {}
-    cards: dict[str, frozenset[HeldCard]] = {}
+    cards: dict[str, HeldCards] = {}
     nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
     if earlier is not None and changed is not None:
         records, held, cards = dict(earlier.records), dict(earlier.held), dict(earlier.cards)
@@ -171,20 +174,41 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
         return cells
     coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]
     most = _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
-    named = Counter(topology.node_index.get(node) for node, _ in cards_held_by(job))
+    named = Counter(topology.node_index.get(node) for node, _ in cards_held_by(job))  # a malleable job's are whole
     return _most(most, {(GPU, node): float(number) for node, number in named.items() if node is not None})
 
 
-def cards_held_by(job: JobRecord) -> frozenset[HeldCard]:
-    """Each card that is a task's of the job, or is to be at the size that it goes to."""
+def cards_held_by(job: JobRecord) -> HeldCards:
+    """What tasks of the job have of cards, or are to have at the size that it goes to."""
     coming = () if job.resizing is None else job.resizing.allocations
-    live = (each for each in (*job.allocations, *coming) if not each.over)
-    return frozenset((each.node, card) for each in live for card in each.cards)
+    live = [each for each in (*job.allocations, *coming) if not each.over]
+    return _together((each.node, card, each.gpu_share, each.gpu_memory) for each in live for card in each.cards)
 
 
-def cards_of_plan(cards: Mapping[str, Sequence[str]], assignments: Mapping[str, str]) -> frozenset[HeldCard]:
-    """A plan's cards with the nodes that they are of."""
-    return frozenset((assignments[task], card) for task, ids in cards.items() for card in ids)
+def cards_of_plan(
+    cards: Mapping[str, Sequence[str]],
+    assignments: Mapping[str, str],
+    tasks: Sequence[Task],
+    nodes: Mapping[str, NodeRecord],
+) -> HeldCards:
+    """What the tasks of a plan are to have of cards."""
+    found = []
+    for task in tasks:
+        node = assignments[task.name]
+        known = {card.id: card for card in nodes[node].cards} if node in nodes else {}
+        for each in cards.get(task.name, ()):
+            share, memory = held_of(known[each], task.gpu_share, task.gpu_memory) if each in known else (WHOLE, 0)
+            found.append((node, each, share if task.gpu_share else 0, memory))
+    return _together(found)
+
+
+def _together(held: Iterable[tuple[str, str, int, int]]) -> HeldCards:
+    """Node, card, thousandths and memory of each; 0 thousandths are all of it."""
+    found: dict[CardPlace, Held] = {}
+    for node, card, share, memory in held:
+        before = found.get((node, card), (0, 0))
+        found[node, card] = (before[0] + share, before[1] + memory) if share else (WHOLE, 0)
+    return found
 
 
 def _held_by(allocation: AllocationRecord, job: JobRecord) -> Task:
@@ -205,7 +229,7 @@ def _cells(
     found: dict[Cell, float] = {}
     for task, name in places:
         node = topology.node_index.get(name)
-        for resource, amount in enumerate((task.cpu, task.memory, task.gpu) if node is not None else ()):
+        for resource, amount in enumerate((task.cpu, task.memory, task.gpus) if node is not None else ()):
             if node is not None and amount:
                 found[resource, node] = found.get((resource, node), 0.0) + amount
     for path, rate in paths:

@@ -21,7 +21,7 @@ from ces_common.state_view import StateView
 from ces_common.states import JobState
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import owed_to
-from ces_scheduler.card_choice import cards_for
+from ces_scheduler.card_choice import CardRoom, cards_for
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.deadlines import LOOK_S
@@ -218,10 +218,11 @@ class Resizes:
             tenants = tenants | {name: job.tenant for name, job in run.given.records.items()}
 
         owners = OwnerForecast.of(offer, self._now())
+        room = CardRoom(offer, {**offer.records, **({} if run is None else run.given.records)})
 
         def within(budget_ms: float) -> Sizing:
             calls = SolverCalls(
-                placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback, owners
+                placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback, owners, room
             )
             return Sizing(calls, placing.parameters, tenants, placing.paths, budget_ms)
 

@@ -37,7 +37,7 @@ def cards(world: World, job: str) -> list[list[str]]:
 
 def taken(world: World, node: str = "a") -> set[str]:
     with world.uow.read() as tx:
-        return taken_cards(tx, [node])[node]
+        return set(taken_cards(tx, [node])[node])
 
 
 def gpus(world: World, node: str = "a") -> int:

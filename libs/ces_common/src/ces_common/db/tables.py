@@ -240,6 +240,8 @@ class AllocationRow(Base):
     memory: Mapped[int] = mapped_column(BigInteger)
     gpu: Mapped[int] = mapped_column(Integer)
     cards: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
+    gpu_share: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    gpu_memory: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     incarnation: Mapped[int] = mapped_column(Integer, default=1)
     being_started: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     waits: Mapped[str | None] = mapped_column(Text)

@@ -48,6 +48,9 @@ class TaskView(Message):
     memory: int
     gpu: int = 0
     cpu_desired: int | None = None
+    gpu_share: int = 0  # thousandths of one card, where it asks for a share
+    gpu_memory: int = 0  # bytes of that card
+    gpu_models: list[str] = []
     cards: list[str] = []  # those that it has
     image: str | None = None
     command: list[str] = []

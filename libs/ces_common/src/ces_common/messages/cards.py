@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
@@ -10,6 +11,7 @@ from pydantic import Field, StringConstraints
 from ces_common.fields import Plain
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count
+from ces_common.resources import WHOLE
 
 MAX_CARDS = 64  # of one node
 CardId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,79}$")]
@@ -27,6 +29,22 @@ class Card(Message):
 
 
 Cards = Annotated[list[Card], Field(max_length=MAX_CARDS)]
+
+
+Held = tuple[int, int]
+"""Of a card: thousandths of it, and bytes of its memory."""
+
+
+def held_of(card: Card, share: int, memory: int) -> Held:
+    """What a task holds of a card. ``share``: thousandths, 0 for all of it; ``memory``: 0 for the same share."""
+    return (share, memory or card.memory * share // WHOLE) if share else (WHOLE, card.memory)
+
+
+def is_model(card: Card, models: Sequence[str]) -> bool:
+    """Whether the card is of one of these models, if any are named. ``T4`` is a word of what the driver calls
+    ``Tesla T4``, ``P100`` of ``Tesla P100-PCIE-16GB``."""
+    words = {card.model.casefold(), *re.split(r"[\s-]+", card.model.casefold())}
+    return not models or any(model.casefold() in words for model in models)
 
 
 def cards_of(count: int, known: Sequence[Card] = ()) -> list[Card]:

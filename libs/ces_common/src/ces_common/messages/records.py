@@ -104,7 +104,8 @@ def kinds_on_media(links: Iterable[LinkRecord]) -> dict[str, set[LinkKind]]:
 class AllocationRecord(Message):
     """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together. Where
     its CPU was chosen, ``cpu`` says how many millicores it holds, and ``cpu_desired`` how many its worker is
-    to have, since version ``cpu_since``. ``cards``: ids of those that it holds on its node."""
+    to have, since version ``cpu_since``. ``cards``: ids of those that it holds on its node;
+    ``gpu_share``: where it has a part of one, thousandths of that, with ``gpu_memory`` bytes."""
 
     id: str
     task: str
@@ -121,6 +122,8 @@ class AllocationRecord(Message):
     cpu_desired: Count | None = None
     cpu_since: Count | None = None
     cards: list[str] = []
+    gpu_share: Small = 0
+    gpu_memory: Count = 0
 
     @property
     def over(self) -> bool:

@@ -160,7 +160,7 @@ def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
         if offered < used:
             wrong.append(f"{name} {of_it}")
     offers = {card.id for card in cards_of(request.gpu, request.cards)}
-    wrong += [f"card {card} is in use" for card in sorted(taken_cards(tx, [row.name])[row.name] - offers)]
+    wrong += [f"card {card} is in use" for card in sorted(taken_cards(tx, [row.name])[row.name].keys() - offers)]
     if wrong:
         remedy = f"drain it first (ces node drain {row.name})"
         if row.state != "ready":

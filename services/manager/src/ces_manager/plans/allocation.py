@@ -11,6 +11,7 @@ from ulid import ULID
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.cards import held_of
 from ces_common.messages.plans import FlowPlan
 from ces_common.states import AllocationState, JobState
 from ces_manager.plans.addresses import WORKER_PORT, next_address, next_numbers, next_port
@@ -81,11 +82,21 @@ def allocate_tasks(tx: WriteTx, placement: Placement) -> list[AllocationRow]:
                 memory=task.memory,
                 gpu=task.gpu,
                 cards=list(placement.cards.get(task.name, ())),
+                **_share_of(task, node, placement.cards.get(task.name, ())),
                 incarnation=1,
                 state=AllocationState.PENDING,
             )
         )
     return allocations
+
+
+def _share_of(task: Task, node: NodeRow, cards: Sequence[str]) -> dict[str, int]:
+    """What the task holds of its card, if it asks for a share."""
+    if not task.gpu_share:
+        return {"gpu_share": 0, "gpu_memory": 0}
+    card = next(each for each in node.cards if each.id == cards[0])
+    share, memory = held_of(card, task.gpu_share, task.gpu_memory)
+    return {"gpu_share": share, "gpu_memory": memory}
 
 
 def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set[int]]:

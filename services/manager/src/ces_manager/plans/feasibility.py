@@ -11,10 +11,11 @@ from types import MappingProxyType
 from typing import Self
 
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.cards import Card
+from ces_common.messages.cards import Card, Held
 from ces_common.messages.confinement import Confinement, keeps_secrets, why_no_secrets
 from ces_common.messages.plans import FlowPlan
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+from ces_manager.plans.card_checks import wrong_cards
 
 Hop = tuple[str, str]  # the two ends of a link
 
@@ -52,7 +53,7 @@ class Misfit(str):
 @dataclass(frozen=True, slots=True)
 class ResidualNode:
     """A node and its residual capacity: ``cpu`` in millicores, ``memory`` in bytes. ``cards``: those that it has, by
-    id; ``taken``: of these, the ones that another job holds."""
+    id; ``taken``: what other jobs hold of some."""
 
     state: str
     cordoned: bool
@@ -65,7 +66,7 @@ class ResidualNode:
     datasets: Collection[str] = ()  # that it offers
     confinement: Confinement | None = None
     cards: Mapping[str, Card] = field(default_factory=dict)
-    taken: Collection[str] = ()
+    taken: Mapping[str, Held] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,15 @@ def misfit(
     problems: tuple[tuple[Obstacle, Iterator[str]], ...] = (
         (Obstacle.NODE, _unfit_nodes(needs, assignments, residual)),
         (Obstacle.NODE_FULL, _full_nodes(needs, assignments, residual)),
-        (Obstacle.CARD, wrong_cards(needs, assignments, cards, residual.nodes)),
+        (Obstacle.CARD, _strangers(needs, cards)),
+        (
+            Obstacle.CARD,
+            (
+                why
+                for name, on in _by_node(needs, assignments).items()
+                for why in wrong_cards(name, on, cards, residual.nodes[name])
+            ),
+        ),
         (Obstacle.FLOW, (why for flow in given for why in _flow(flow, asked[flow.src, flow.dst], places, residual))),
         (Obstacle.DATA, (why for flow in flows for why in _data(flow, residual))),
         (Obstacle.LINK_FULL, _links(given, residual)),
@@ -223,29 +232,16 @@ def _full_nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual:
             yield f"node {name} has {max(node.gpu, 0)} GPUs left, the plan asks for {gpu[name]}"
 
 
-def wrong_cards(
-    tasks: Sequence[Task],
-    assignments: Mapping[str, str],
-    cards: Mapping[str, Sequence[str]],
-    nodes: Mapping[str, ResidualNode],
-) -> Iterator[str]:
-    """Why tasks cannot have the cards that a plan gives them, each for itself."""
-    given: dict[tuple[str, str], str] = {}
+def _strangers(tasks: Sequence[Task], cards: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for name in cards.keys() - {task.name for task in tasks}:
         yield f"the plan gives cards to {name}, which is no task of the job"
+
+
+def _by_node(tasks: Sequence[Task], assignments: Mapping[str, str]) -> dict[str, list[Task]]:
+    found: dict[str, list[Task]] = {}
     for task in tasks:
-        ids, name = cards.get(task.name, ()), assignments[task.name]
-        node = nodes[name]
-        if len(ids) != task.gpu:
-            yield f"{task.name} asks for {task.gpu} GPUs, the plan names {len(ids)} cards for it"
-        for card in ids:
-            if card not in node.cards:
-                yield f"node {name} has no card {card}, which the plan gives to {task.name}"
-            elif card in node.taken:
-                yield f"card {card} of node {name}, which the plan gives to {task.name}, is another job's"
-            elif (name, card) in given:
-                yield f"the plan gives card {card} of node {name} to {given[name, card]} and to {task.name}"
-            given[name, card] = task.name
+        found.setdefault(assignments[task.name], []).append(task)
+    return found
 
 
 def _data(flow: Flow, residual: Residual) -> Iterator[str]:
