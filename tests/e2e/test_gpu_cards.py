@@ -49,7 +49,7 @@ def cluster(files: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[F
         cluster.check()
 
 
-def asking(name: str, gpu: int = 1) -> dict[str, Any]:
+def asking(name: str, gpu: object = 1) -> dict[str, Any]:
     resources = {"cpu": "100m", "memory": "64Mi", "gpu": gpu}
     return {"name": name, "tasks": [{"name": "w", "command": ["python", "-c", TELL], "resources": resources}]}
 
@@ -72,4 +72,25 @@ def test_each_job_has_a_card_of_its_own(cluster: FaultCluster) -> None:
     cluster.await_state(third, "running")
     assert cluster.client.jobs.get(third).placement[0].cards == [held[first]]
     for job in (second, third):
+        cluster.client.jobs.cancel(job)
+
+
+def test_jobs_share_a_card(cluster: FaultCluster) -> None:
+    """Two with 500m are on one card, so that the other one is free for a job that wants it whole."""
+    halves = [cluster.submit(asking(f"half{i}", "500m")) for i in range(2)]
+    for job in halves:
+        cluster.await_state(job, "running")
+    (card,) = {cluster.client.jobs.get(job).placement[0].cards[0] for job in halves}
+    whole = cluster.submit(asking("whole"))
+    cluster.await_state(whole, "running")
+    assert cluster.client.jobs.get(whole).placement[0].cards == [name for name in IDS if name != card]
+    late = cluster.submit(asking("late", "10m"))
+    wait_for(lambda: cluster.client.jobs.get(late).waiting, "both cards are full")
+    reason = cluster.client.jobs.get(late).waiting
+    assert reason is not None
+    assert (reason.code, reason.text) == ("gpu-share", "a task needs 10m of one card; all 2 cards are full")
+    cluster.client.jobs.cancel(halves[0])
+    cluster.await_state(late, "running")
+    assert cluster.client.jobs.get(late).placement[0].cards == [card]
+    for job in (halves[1], whole, late):
         cluster.client.jobs.cancel(job)

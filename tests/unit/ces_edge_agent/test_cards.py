@@ -138,3 +138,28 @@ def test_fake_cards_for_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_more_cards_than_a_node_may_have_are_left_out() -> None:
     lines = "\n".join(f"{i}, GPU-{i}, T4, 1024, 00000000:{i:02x}:00.0" for i in range(70))
     assert len(parse_cards(lines, {})) == cards.MAX_CARDS == 64
+
+
+def test_a_share_is_told_to_the_program_and_to_what_may_keep_it_to_that() -> None:
+    shared = worker("GPU-a").model_copy(update={"gpu": 0, "gpu_share": 250, "gpu_memory": 4 * GIB})
+    machine = found("GPU-a", "GPU-b")
+    assert machine.environment(shared) == {
+        "CUDA_VISIBLE_DEVICES": "GPU-a",
+        "CES_GPU_SHARE": "250m",
+        "CES_GPU_MEMORY": str(4 * GIB),
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "25",
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=4096M",
+        "CUDA_DEVICE_SM_LIMIT": "25",
+        "CUDA_DEVICE_MEMORY_LIMIT": "4096m",
+    }
+    assert machine.engine_ids(shared) == ["GPU-a"]
+    least = shared.model_copy(update={"gpu_share": 10, "gpu_memory": 0})
+    assert machine.environment(least)["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "1"
+    assert "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" not in machine.environment(least), "there is nothing to keep it to"
+
+
+def test_a_worker_with_a_share_sees_its_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [f"/dev/{name}" for name in ("nvidia0", "nvidia1", "nvidiactl")]
+    monkeypatch.setattr("glob.glob", lambda pattern: [each for each in files if each.startswith(pattern[:-1])])
+    shared = worker("GPU-a").model_copy(update={"gpu": 0, "gpu_share": 250})
+    assert found("GPU-a", "GPU-b").device_files(shared) == ["/dev/nvidia1", "/dev/nvidiactl"]

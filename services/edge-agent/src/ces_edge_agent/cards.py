@@ -15,6 +15,7 @@ import structlog
 
 from ces_common.messages.cards import MAX_CARDS, Card, cards_of
 from ces_common.messages.desired import DesiredWorker
+from ces_common.resources import WHOLE
 from ces_edge_agent.ports import Refused
 
 log = structlog.get_logger()
@@ -60,7 +61,7 @@ class MachineCards:
     def device_files(self, worker: DesiredWorker) -> list[str]:
         """The device files that the worker is to see: those of its cards, and those that stand for none. All of them
         where it is not said which cards are its, or where no file belongs to one card."""
-        if not worker.gpu:
+        if not (worker.gpu or worker.gpu_share):
             return []
         everything = sorted({path for pattern in _ALL for path in glob.glob(pattern)})
         own = {path for card in worker.cards for path in self._files_of(card)}
@@ -69,11 +70,12 @@ class MachineCards:
         return [path for path in everything if path in own or not _OF_ONE.fullmatch(path)]
 
     def environment(self, worker: DesiredWorker) -> dict[str, str]:
-        """By which CUDA sees the worker's cards alone. By their ids: numbers begin anew where others are hidden."""
+        """By which CUDA sees the worker's cards alone, and which part of one is its. By their ids: numbers begin anew
+        where others are hidden."""
         ids = [self._id(card) for card in worker.cards]
-        if not ids or any(each is None for each in ids):
-            return {}
-        return {"CUDA_VISIBLE_DEVICES": ",".join(each for each in ids if each is not None)}
+        seen = [each for each in ids if each is not None]
+        visible = {"CUDA_VISIBLE_DEVICES": ",".join(seen)} if seen and len(seen) == len(ids) else {}
+        return visible | share_environment(worker)
 
     def engine_ids(self, worker: DesiredWorker) -> list[str]:
         """What a container engine calls the worker's cards."""
@@ -96,6 +98,23 @@ class MachineCards:
             return [f"/dev/nvidia{number[1]}"] if number else []
         drawn = glob.glob(f"/sys/bus/pci/devices/{found.bus}/drm/*") if found.bus else []
         return [f"/dev/nvidia{found.minor}", *(f"/dev/dri/{os.path.basename(path)}" for path in drawn)]
+
+
+def share_environment(worker: DesiredWorker) -> dict[str, str]:
+    """What a worker that has a part of a card is told, and what MPS and HAMi-core keep it to where the machine has them:
+    neither is started by the agent. Memory in bytes, mebibytes for them, of what is to them the first card."""
+    if not worker.gpu_share:
+        return {}
+    percent, mebibytes = max(1, worker.gpu_share * 100 // WHOLE), worker.gpu_memory // 2**20
+    told = {
+        "CES_GPU_SHARE": f"{worker.gpu_share}m",
+        "CES_GPU_MEMORY": str(worker.gpu_memory),
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(percent),
+        "CUDA_DEVICE_SM_LIMIT": str(percent),
+    }
+    if mebibytes:
+        told |= {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={mebibytes}M", "CUDA_DEVICE_MEMORY_LIMIT": f"{mebibytes}m"}
+    return told
 
 
 NO_CARDS: Final = MachineCards()

@@ -240,7 +240,7 @@ class DockerRuntime:
             options["mounts"].append(container_secrets.mount())
             env = {**env, SECRETS_DIR: container_secrets.FOLDER}
         which = {"device_ids": self._cards.engine_ids(worker)} if worker.cards else {"count": worker.gpu}
-        gpus = [DeviceRequest(**which, capabilities=[["gpu"]])] if worker.gpu else None
+        gpus = [DeviceRequest(**which, capabilities=[["gpu"]])] if worker.gpu or worker.gpu_share else None
         try:
             made = client.create_container(
                 image,
