@@ -76,6 +76,12 @@ def test_a_node_offers_what_is_found_or_as_many_as_it_is_told_to(count: int | No
     assert [card.id for card in found("GPU-a", "GPU-b").offered(count)] == ids
 
 
+def test_a_node_may_keep_its_cards_whole() -> None:
+    machine = MachineCards([FoundCard(Card(id="GPU-a", shareable="counted"), 0, 0)])
+    assert [card.shareable for card in machine.offered(None)] == ["counted"]
+    assert [card.shareable for card in machine.offered(None, shares=False)] == ["no"]
+
+
 def test_a_worker_sees_its_own_cards_and_what_stands_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
     files = [f"/dev/{name}" for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "dri/renderD128")]
     monkeypatch.setattr("glob.glob", lambda pattern: [each for each in files if each.startswith(pattern[:-1])])

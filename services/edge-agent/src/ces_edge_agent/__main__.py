@@ -81,7 +81,7 @@ def make_network(settings: AgentSettings) -> Network:
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     token = metrics_token(settings)
     cards = await asyncio.to_thread(machine_cards, settings.gpu_fake)
-    membership = await ensure_joined(settings, cards.offered(settings.node_gpu))
+    membership = await ensure_joined(settings, cards.offered(settings.node_gpu, shares=settings.gpu_shares))
     runtime, network = make_runtime(settings, cards), make_network(settings)
     await runtime.open()
     await network.open()

@@ -45,9 +45,10 @@ class MachineCards:
         self.found = found
         self._by_id = {each.card.id: each for each in found}
 
-    def offered(self, count: int | None) -> list[Card]:
-        """What the node offers. ``count``: how many it is told to; None: all that are found."""
-        known = [each.card for each in self.found]
+    def offered(self, count: int | None, *, shares: bool = True) -> list[Card]:
+        """What the node offers. ``count``: how many it is told to; None: all that are found. ``shares``: whether
+        jobs may have a part of one each."""
+        known = [each.card if shares else each.card.model_copy(update={"shareable": "no"}) for each in self.found]
         if count is not None and count > len(known):
             log.warning("fewer cards are found than CES_NODE_GPU says", found=len(known), told=count)
         return cards_of(len(known) if count is None else count, known)
@@ -101,8 +102,8 @@ class MachineCards:
 
 
 def share_environment(worker: DesiredWorker) -> dict[str, str]:
-    """What a worker that has a part of a card is told, and what MPS and HAMi-core keep it to where the machine has them:
-    neither is started by the agent. Memory in bytes, mebibytes for them, of what is to them the first card."""
+    """What a worker that has a part of a card is told, in the words of MPS and HAMi-core, too, of which the agent
+    starts neither. Memory in bytes, in mebibytes for these, of what is to them the first card."""
     if not worker.gpu_share:
         return {}
     percent, mebibytes = max(1, worker.gpu_share * 100 // WHOLE), worker.gpu_memory // 2**20

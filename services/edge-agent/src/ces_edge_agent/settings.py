@@ -57,6 +57,7 @@ class AgentSettings(ServiceSettings):
     node_cpu: Cpu = Field(default_factory=lambda: os.cpu_count() or 1)
     node_memory: Memory = Field(default_factory=lambda data: _most_memory(data.get("lent", False)))
     node_gpu: Annotated[int, Field(ge=0, le=1024)] | None = None  # None: as many as are found
+    gpu_shares: bool = True  # whether jobs may have a part of a card each
     gpu_fake: Annotated[list[Card], NoDecode] = []  # CES_GPU_FAKE="GPU-a:T4:16Gi,GPU-b:P100:16Gi"
     node_arch: str = Field(default_factory=_arch)
     node_labels: Annotated[dict[str, str], NoDecode] = {}  # CES_NODE_LABELS="site=roof,floor=3"

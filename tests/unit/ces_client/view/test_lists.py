@@ -9,7 +9,6 @@ from client_views import BERT, NARROW, NOW, SOON, entry, lines, node, queue_stat
 
 from ces_client.view.lists import job_table, link_table, node_detail, node_table, probe_table, queue_table
 from ces_common.messages.api import LinkProbeView, LinkView, QueueEntry
-from ces_common.messages.cards import Card
 
 
 def test_the_queues_table():
@@ -71,10 +70,6 @@ def test_lists(samples):
     assert "network       none (nothing is enforced)" in detail
     assert "labels        site=roof" in detail
     assert lines(node_detail(node(reclaimed=True), [], now))[0] == "n0  ready cordoned reclaimed"
-    carded = lines(
-        node_detail(node(cards=[Card(id="GPU-1", model="Tesla T4", memory=2**34), Card(id="gpu1")]), [], now)
-    )
-    assert any(line.split(maxsplit=1) == ["cards", "GPU-1 (Tesla T4, 16 GiB), gpu1"] for line in carded)
     contested = lines(node_detail(node(warning="two machines use it"), [], now))
     assert contested[0] == "n0  ready cordoned contested"
     assert "warning       two machines use it" in contested

@@ -9,13 +9,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ces_client.view.cards import card_text
 from ces_client.view.confinement import confinement_text
 from ces_client.view.deadline import deadline_text
 from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate, since, state_text
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
-from ces_common.messages.cards import Card
 from ces_common.messages.events import QueueStatusView
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
@@ -171,7 +171,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("data", ", ".join(node.datasets) or DASH),
     ]
     if node.cards:
-        facts.insert(3, ("cards", ", ".join(map(_card_text, node.cards))))
+        facts[3:3] = [("card", card_text(card)) for card in node.cards]
     if node.calendar is not None:
         facts.append(("owner", calendar_text(node.calendar, now)))
     if node.warning is not None:
@@ -180,12 +180,6 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     if links:
         parts += [Text(), link_table(links)]
     return Group(*parts)
-
-
-def _card_text(card: Card) -> str:
-    known = [card.model] if card.model else []
-    known += [show_memory(card.memory)] if card.memory else []
-    return f"{card.id} ({', '.join(known)})" if known else card.id
 
 
 def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:

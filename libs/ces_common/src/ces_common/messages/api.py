@@ -13,7 +13,7 @@ from ces_common.fields import MAX_LABELS, Document, NodeName
 from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
-from ces_common.messages.cards import Card, Cards
+from ces_common.messages.cards import Card, Cards, CardView
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
@@ -205,7 +205,7 @@ class NodeView(Message):
     cpu_allocated: int
     memory_allocated: int
     gpu_allocated: int
-    cards: list[Card] = []  # one for each GPU
+    cards: list[CardView] = []  # one for each GPU
     cpu_used: float | None = None
     memory_used: int | None = None
     arch: str

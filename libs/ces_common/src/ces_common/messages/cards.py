@@ -28,6 +28,13 @@ class Card(Message):
     shareable: Literal["no", "counted", "mps", "hami"] = "no"
 
 
+class CardView(Card):
+    """A card with what is held of it: thousandths, and bytes of its memory."""
+
+    allocated: int = 0
+    memory_allocated: int = 0
+
+
 Cards = Annotated[list[Card], Field(max_length=MAX_CARDS)]
 
 
