@@ -7,7 +7,7 @@ from typing import Any
 from ces_common.elastic import Elastic, Speed, Workers
 from ces_common.fields import Document
 from ces_common.jobfile import Edge, Flows, Input, JobFile, Range, Restart, Secret, TaskGroup
-from ces_common.resources import Constraints, GpuShare, Resources
+from ces_common.resources import Constraints, Resources
 from generator import fields
 from generator.words import JOB_FIELDS
 
@@ -16,7 +16,6 @@ PARTS: dict[str, type[Document]] = {
     "`tasks[]`": TaskGroup,
     "`tasks[].secrets.NAME`": Secret,
     "`tasks[].resources`": Resources,
-    "`tasks[].resources.gpu` (a share of one)": GpuShare,
     "`tasks[].constraints`": Constraints,
     "`flows`": Flows,
     "`flows.edges[]`": Edge,

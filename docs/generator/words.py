@@ -175,15 +175,13 @@ JOB_FIELDS = {
     "Resources.cpu": ("Cores, or thousandths of a core.", "cpu: 500m"),
     "Resources.memory": ("Memory.", "memory: 256Mi"),
     "Resources.gpu": (
-        "Whole GPUs, or [a share of one](gpus.md#a-share-of-a-card): `500m`, or `{share: 500m, memory: 6Gi}`.",
+        "Whole GPUs, or [a share of one](gpus.md#a-share-of-a-card).",
         "gpu: 500m",
     ),
-    "GpuShare.share": ("Thousandths of one card, in steps of 10m.", "share: 500m"),
-    "GpuShare.memory": ("Of the card's memory; left out: the same share of it.", "memory: 6Gi"),
     "Constraints.arch": ("The node's architecture.", "arch: arm64"),
     "Constraints.labels": ("Labels that the node must all have.", "labels: {site: roof}"),
     "Constraints.gpu_model": (
-        "Models of GPU cards, of which each card must be one: a word of what the driver calls it, or all of it.",
+        "Models of GPU cards, by a word of their name.",
         "gpu_model: [T4, P100]",
     ),
     "Flows.topology": ("Which tasks send to which; see [topologies](#topologies).", "topology: ring"),
