@@ -16,7 +16,8 @@ from memory_bus import MemoryBus
 from scheduler_steps import LINKS, ask, proposals, step
 
 from ces_common.messages.cards import Card, held_of
-from ces_common.messages.records import JobRecord
+from ces_common.messages.records import JobRecord, Snapshot
+from ces_common.states import JobState
 from ces_scheduler.card_choice import CardRoom, cards_for
 from ces_scheduler.eligibility import refusal, unmet_constraints
 from ces_scheduler.job_problem import problem_of
@@ -174,3 +175,42 @@ def test_as_many_fit_as_the_solver_is_told(held: list[tuple[int, int]], share: i
         more = held_of(t4(0), share * 10, memory * GIB)
         room[card] = [room[card][0] - more[0], room[card][1] - more[1]]
     assert all(left[0] >= 0 and left[1] >= -len(held) for left in room.values())
+
+
+def test_shares_count_for_quotas_as_what_they_are_and_leave_nothing_behind() -> None:
+    """Added and taken away a thousand times: a tenth is no whole number of halves, and whole cards fit afterwards."""
+    view = view_of([NODES[0]], LINKS)
+    offer = offer_of(view)
+    for number in range(1000):
+        gone = number % 2
+        records = [holder(f"h{i}", 100 * (i + 1)) for i in range(3)]
+        ended = [each.model_copy(update={"state": "succeeded", "allocations": []}) for each in records]
+        changed = Snapshot(epoch="e", version=number + 2, full=False, jobs=ended if gone else records)
+        view.merge(changed)
+        offer = offer_of(view, offer)
+        assert offer.cluster.node_used[GPU].tolist() == [0.0 if gone else 0.6]
+    assert offer.cards == {}
+
+
+def test_a_suspended_job_keeps_its_share() -> None:
+    kept = holder("h", 400).model_copy(update={"state": JobState.SUSPENDED})
+    offer = offered(kept)
+    assert offer.cluster.node_used[GPU].tolist() == [0.4, 0.0, 0.0]
+    assert chosen(asking(700), offer) == [["T4-1"]]
+
+
+async def test_a_whole_card_is_not_made_of_halves(scheduler: Scheduler, manager: FakeManager) -> None:
+    jobs = [holder("x", 500), holder("y", 500, "T4-1")]
+    manager.change(nodes=[NODES[0]], jobs=[*jobs, asking(0, gpu=1)])
+    await step(scheduler, manager)
+    assert proposals(manager) == []
+    manager.change(jobs=[jobs[0].model_copy(update={"state": "succeeded", "allocations": []})])
+    await step(scheduler, manager)
+    (plan,) = proposals(manager)
+    assert plan.cards == {"w-0": ["T4-0"]}
+
+
+async def test_without_shares_the_solver_is_told_just_what_it_was_told(scheduler: Scheduler) -> None:
+    record, offer = asking(0, gpu=1), offered(holder("x", 0))
+    problem = problem_of(record, offer)
+    assert CardRoom(offer, {record.id: record}).narrowed(record.id, problem) is problem

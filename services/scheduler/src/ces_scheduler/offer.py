@@ -250,6 +250,8 @@ def _add(cells: Cells, nodes: Floats, links: Floats, times: int = 1) -> None:
             links[index] += times * amount
         else:
             nodes[resource, index] += times * amount
+            if resource == GPU:  # shares of cards are no whole numbers, and nothing of them may be lost either
+                nodes[resource, index] = round(nodes[resource, index], 3)
 
 
 def _same_cluster(earlier: Offer, view: StateView, same_nodes: bool) -> bool:

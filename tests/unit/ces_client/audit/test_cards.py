@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from audit_logs import Fact, allocation, asked, done, found, job, numbered, plan, started
@@ -17,7 +18,7 @@ INVENTORY = Inventory(links={("a", "b"): 1000, ("b", "a"): 1000})
 
 def node(name: str, change: str, cards: Sequence[str] = ("x", "y")) -> Fact:
     told = {"node": name, "change": change, "cpu": 1000, "memory": 100, "gpu": 2}
-    return "node.changed", told | {"cards": [{"id": each} for each in cards]}
+    return "node.changed", told | {"cards": [{"id": each, "memory": 16} for each in cards]}
 
 
 START = [node(name, change) for name in "ab" for change in ("joined", "ready")]
@@ -107,3 +108,44 @@ def test_both_sizes_of_a_job_may_hold_a_card_and_it_counts_once() -> None:
     assert told(["x"], ["y"]) == ""
     assert told(["y"], ["x"]) == ""
     assert "card y of node a is overbooked" in told(["y"], ["y"])
+
+
+def sharing(facts: list[Fact], share: int, memory: int) -> list[Fact]:
+    """The same, where each task gets a part of its card."""
+    changed = copy.deepcopy(facts)
+    for kind, data in changed:
+        for each in data["allocations"] if kind == "plan.committed" else ():
+            each |= {"gpu_share": share, "gpu_memory": memory}
+    return changed
+
+
+def shares(share: int, *names: str) -> Inventory:
+    told = {"t-0": share, "t-1": share}
+    requests = {name: replace(asked((10, 1, 0), (10, 1, 0)), shares=told) for name in names}
+    return Inventory(links=INVENTORY.links, jobs=requests)
+
+
+@pytest.mark.parametrize(
+    ("share", "memory", "why"),
+    [
+        (500, 8, ""),
+        (600, 8, "card x of node a is overbooked: 1200 of 1000 thousandths"),
+        (500, 9, "card x of node a is overbooked: 18 of 16 bytes"),
+    ],
+)
+def test_shares_of_a_card_are_added_up(share: int, memory: int, why: str) -> None:
+    both = [*runs("j", ["x"], ["y"]), *runs("k", ["x"], ["y"], number=2)]
+    text = found([*START, *sharing(both, share, memory), *done(), *done(name="k")], shares(share, "j", "k"))
+    assert why in text
+    assert bool(why) is bool(text)
+
+
+def test_a_card_that_is_held_whole_has_no_shares() -> None:
+    story = [*START, *runs("j", ["x"], ["y"]), *sharing(runs("k", ["x"], ["x"], number=2), 10, 1)]
+    assert "card x of node a is overbooked: t-0 of job k gets it, and t-0 of job j holds it" in found(story, INVENTORY)
+
+
+def test_a_share_that_was_not_asked_for() -> None:
+    story = [*START, *sharing(runs("j", ["x"], ["x"]), 500, 1), *done()]
+    assert "t-0 of job j asks for 400 thousandths of a card and gets 500" in found(story, shares(400, "j"))
+    assert "t-0 of job j asks for 0 thousandths of a card and gets 500" in found(story, requests(0, "j"))

@@ -21,7 +21,8 @@ def beyond(
     more = asked - held
     nodes = {node: (more[node, 0], more[node, 1], more[node, 2]) for node, _ in more}
     live = [allocations[name] for name in job.live]
-    has, both = numbers(live), numbers([*live, *coming.allocations])
+    told = all(each.cards is not None for each in live)
+    has, both = numbers(live), numbers([*live, *coming.allocations] if told else ())
     for node in both.keys() & {each.node for each in coming.allocations}:  # those that it gets, not just as many
         cpu, memory, _ = nodes.get(node, NOTHING)
         nodes[node] = (cpu, memory, both[node] - has.get(node, 0))
