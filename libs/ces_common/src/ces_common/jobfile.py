@@ -159,7 +159,7 @@ class Task(BaseModel):
     @property
     def gpus(self) -> float:
         """Cards that it asks for, of which a share is a part of one."""
-        return self.gpu + self.gpu_share / WHOLE
+        return self.gpu + self.gpu_share / WHOLE if self.gpu_share else self.gpu
 
 
 class Flow(BaseModel):

@@ -181,7 +181,7 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
 def cards_held_by(job: JobRecord) -> HeldCards:
     """What tasks of the job have of cards, or are to have at the size that it goes to."""
     coming = () if job.resizing is None else job.resizing.allocations
-    live = [each for each in (*job.allocations, *coming) if not each.over]
+    live = [each for each in (*job.allocations, *coming) if each.cards and not each.over]
     return _together((each.node, card, each.gpu_share, each.gpu_memory) for each in live for card in each.cards)
 
 
