@@ -27,6 +27,7 @@ STEP: Final = 10
 """In which shares are asked for."""
 MAX_GPUS: Final = 64
 MAX_MODELS: Final = 16
+_SHARES = "^([1-9][0-9]?0|1000)m$"
 _REMEDY = "ask for whole cards (gpu: 1), or for one share of one card (gpu: 500m)"
 
 
@@ -46,7 +47,7 @@ def parse_share(value: object) -> int:
 class GpuShare(Document):
     """A share of one card. ``memory`` in bytes; None: of the card's, the same share."""
 
-    share: Annotated[int, PlainValidator(parse_share), WithJsonSchema({"type": "string", "pattern": "^[0-9]+0m$"})]
+    share: Annotated[int, PlainValidator(parse_share), WithJsonSchema({"type": "string", "pattern": _SHARES})]
     memory: Memory | None = None
 
     @field_validator("memory")
@@ -95,11 +96,11 @@ Gpu = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": MAX_GPUS},
-                {"type": "string", "pattern": "^[0-9]+0m$"},
+                {"type": "string", "pattern": _SHARES},
                 {
                     "type": "object",
                     "properties": {
-                        "share": {"type": "string"},
+                        "share": {"type": "string", "pattern": _SHARES},
                         "memory": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
                     },
                     "required": ["share"],
