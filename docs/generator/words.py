@@ -74,7 +74,9 @@ SETTINGS = {
     "CES_NODE_CPU": "CPU offered to jobs, such as `4` or `3500m`; all cores where left out.",
     "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out, of a "
     "[lent device](lent-nodes.md) 90 %, which is the most that it may offer.",
-    "CES_NODE_GPU": "GPUs offered to jobs. Not detected.",
+    "CES_GPU_FAKE": "GPU cards to offer instead of the machine's own, for trials: `GPU-a:T4:16Gi,GPU-b:P100:16Gi`.",
+    "CES_GPU_SHARES": "Whether jobs may have a part of a card each. They are counted, and not kept apart.",
+    "CES_NODE_GPU": "GPUs offered to jobs; all that `nvidia-smi` knows where left out. More are mere numbers (`gpu0`).",
     "CES_NODE_ARCH": "Architecture that tasks may ask for: `amd64`, `arm64`, ...",
     "CES_NODE_LABELS": "Labels that tasks may ask for: `site=roof,floor=3`.",
     "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of its tunnels. A loopback "
@@ -172,9 +174,16 @@ JOB_FIELDS = {
     "TaskGroup.constraints": ("Which nodes a task may run on.", ""),
     "Resources.cpu": ("Cores, or thousandths of a core.", "cpu: 500m"),
     "Resources.memory": ("Memory.", "memory: 256Mi"),
-    "Resources.gpu": ("Whole GPUs.", "gpu: 1"),
+    "Resources.gpu": (
+        "Whole GPUs, or [a share of one](gpus.md#a-share-of-a-card).",
+        "gpu: 500m",
+    ),
     "Constraints.arch": ("The node's architecture.", "arch: arm64"),
     "Constraints.labels": ("Labels that the node must all have.", "labels: {site: roof}"),
+    "Constraints.gpu_model": (
+        "Models of GPU cards, by a word of their name.",
+        "gpu_model: [T4, P100]",
+    ),
     "Flows.topology": ("Which tasks send to which; see [topologies](#topologies).", "topology: ring"),
     "Flows.direction": ("Of a ring: `forward` is i to i+1, `reverse` is i to i-1.", "direction: reverse"),
     "Flows.bandwidth": ("Range of every flow; not with `edges`.", "bandwidth: {min: 10Mbit, max: 50Mbit}"),

@@ -15,6 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from databases import KINDS, new_database
+from history_actors import malleable
 from manager_world import World, full_mesh, ring
 from sqlalchemy import inspect, select, text
 from sqlalchemy.engine import URL
@@ -129,6 +130,43 @@ def test_migrations_lose_no_rows(url: URL) -> None:
     run(command.downgrade, "0001")
     assert rows() == [1] * 6
     engine.dispose()
+
+
+def test_running_jobs_get_cards_by_number(url: URL) -> None:
+    """Each another one; a size that a job goes to uses those again that the job has."""
+    world = World(url)
+    world.add_nodes("a", "b", cpu=4000, gpu=3)
+    world.put_topology(full_mesh(["a", "b"]))
+    jobs = [world.submit(ring(f"j{i}", tasks=1, gpu=1)) for i in range(2)]
+    for job in jobs:
+        world.run(job, ["a"])
+    grows = world.submit(malleable(high=2, gpu=1))
+    world.run(grows, ["a"])
+    assert world.resize(grows, 2, ["a", "b"]) is None
+    before = held(world)
+    with writing(world.uow.engine).begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0032")
+        command.upgrade(config, "head")
+    after = held(world)
+    assert [(*place, len(cards), gpu) for *place, cards, gpu in after] == [
+        (*place, len(cards), gpu) for *place, cards, gpu in before
+    ]
+    on_a = [cards for job, attempt, node, cards, _ in after if (job, node) == (grows, "a")]
+    assert on_a[0] == on_a[1] != [], "at both sizes"
+    audit(world)
+    world.confirm(grows)
+    audit(world)
+    world.close()
+
+
+def held(world: World) -> list[tuple[str, int, str, list[str], int]]:
+    """Job, attempt, node, cards and GPUs of each allocation."""
+    order = (AllocationRow.job, AllocationRow.attempt, AllocationRow.rank)
+    with world.uow.read() as tx:
+        rows = tx.session.scalars(select(AllocationRow).order_by(*order))
+        return [(row.job, row.attempt, row.node, row.cards, row.gpu) for row in rows]
 
 
 def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:

@@ -31,6 +31,7 @@ def malleable(name: str = "malleable", low: int = 1, high: int = 4, **more: obje
 places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
 nodes = st.sampled_from(NODES)
 pick = st.integers(0, 4)
+gpus = st.integers(0, 2)  # of each task
 SCOPES = ["gang", "task"]
 MARKS = ["cordon", "uncordon", "uncordon", "uncordon", "drain"]
 HOWS = ["suspend", "suspend", "stop"]
@@ -65,11 +66,11 @@ class Actors(RuleBasedStateMachine):
 
     @initialize()
     def build(self) -> None:
-        self.world.add_nodes(*NODES, cpu=1500)
+        self.world.add_nodes(*NODES, cpu=1500, gpu=3)
         self.world.put_topology(full_mesh(NODES, "100Mbit"))
-        for tasks, disconnect in ((2, "stop"), (3, "5m"), (3, "stop")):
-            self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend", disconnect=disconnect))
-        self.world.submit(malleable(priority=50))
+        for tasks, disconnect, gpu in ((2, "stop", 1), (3, "5m", 0), (3, "stop", 1)):
+            self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend", disconnect=disconnect, gpu=gpu))
+        self.world.submit(malleable(priority=50, gpu=1))
 
     # users
 
@@ -80,16 +81,19 @@ class Actors(RuleBasedStateMachine):
         most=st.integers(0, 2),
         priority=st.sampled_from(PRIORITIES),
         yields=st.sampled_from(YIELDS),
+        gpu=gpus,
     )
-    def submit(self, tasks: int, scope: str, disconnect: str, most: int, priority: int, yields: str) -> None:
+    def submit(self, tasks: int, scope: str, disconnect: str, most: int, priority: int, yields: str, gpu: int) -> None:
         restart = {"scope": scope, "max": most}
         self.world.submit(
-            ring(tasks=tasks, restart=restart, disconnect=disconnect, priority=priority, preemption=yields)
+            ring(tasks=tasks, restart=restart, disconnect=disconnect, priority=priority, preemption=yields, gpu=gpu)
         )
 
-    @rule(low=st.integers(1, 2), disconnect=st.sampled_from(DISCONNECT), most=st.integers(0, 2))
-    def submit_malleable(self, low: int, disconnect: str, most: int) -> None:
-        self.world.submit(malleable(low=low, restart={"max": most}, disconnect=disconnect, preemption="suspend"))
+    @rule(low=st.integers(1, 2), disconnect=st.sampled_from(DISCONNECT), most=st.integers(0, 2), gpu=gpus)
+    def submit_malleable(self, low: int, disconnect: str, most: int, gpu: int) -> None:
+        self.world.submit(
+            malleable(low=low, restart={"max": most}, disconnect=disconnect, preemption="suspend", gpu=gpu)
+        )
 
     @rule(which=pick)
     def cancel(self, which: int) -> None:

@@ -17,6 +17,9 @@ def play(machine: Actors, seed: int, after_each: Callable[[], None], steps: int 
     def some_nodes(most: int) -> list[str]:
         return dice.sample(NODES, dice.randint(1, most))
 
+    def gpus() -> int:
+        return dice.choice([0, 1, 1, 2])
+
     acts: list[tuple[int, Callable[[], None]]] = [
         (
             8,
@@ -27,12 +30,13 @@ def play(machine: Actors, seed: int, after_each: Callable[[], None], steps: int 
                 dice.randint(0, 3),
                 dice.choice(PRIORITIES),
                 dice.choice(YIELDS),
+                gpus(),
             ),
         ),
         (8, lambda: machine.preempt(dice.randint(0, 4), dice.sample(range(5), dice.randint(1, 2)), dice.choice(HOWS))),
         (9, lambda: machine.make_room(dice.randint(0, 4), dice.choice(HOWS))),
         (9, lambda: machine.go_on(dice.randint(0, 4), dice.choice(RATES))),
-        (3, lambda: machine.submit_malleable(dice.randint(1, 2), dice.choice(DISCONNECT), dice.randint(0, 3))),
+        (3, lambda: machine.submit_malleable(dice.randint(1, 2), dice.choice(DISCONNECT), dice.randint(0, 3), gpus())),
         (8, lambda: machine.resize(dice.randint(0, 4), dice.randint(1, 5), some_nodes(3), dice.choice(RATES))),
         (9, lambda: machine.change_cpu(dice.randint(0, 4), dice.choice(AMOUNTS))),
         (2, lambda: machine.cancel(dice.randint(0, 4))),

@@ -16,8 +16,9 @@ from sqlalchemy.engine import URL
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.schema import METADATA
 from ces_common.db.tables import ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
-from ces_common.jobfile import Flow, JobFile
+from ces_common.jobfile import Flow, JobFile, Task
 from ces_common.messages.api import TopologyFile
+from ces_common.messages.cards import Card, cards_of, held_of
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.plans import (
     CpuProposed,
@@ -43,6 +44,7 @@ from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.addresses import next_subnet
+from ces_manager.plans.residual import taken_cards
 from ces_manager.replay.rewiring import rewire
 from ces_manager.speed_meter import SpeedMeter
 from ces_manager.timeouts import Timeouts
@@ -57,9 +59,12 @@ def sqlite_url(folder: Path) -> str:
     return f"sqlite:///{folder / 'ces.db'}"
 
 
-def ring(name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "50Mbit", **more: object) -> JobFile:
+def ring(
+    name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "50Mbit", gpu: object = 0, **more: object
+) -> JobFile:
     """Of so many tasks, or of those that ``elastic`` allows."""
-    group: dict[str, object] = {"name": "w", "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
+    resources = {"cpu": "500m", "memory": "128Mi", "gpu": gpu}
+    group: dict[str, object] = {"name": "w", "command": ["true"], "resources": resources}
     if "elastic" not in more:
         group["replicas"] = tasks
     flows = {"topology": "ring", "bandwidth": {"min": low, "max": high}} if tasks > 1 or "elastic" in more else {}
@@ -133,8 +138,10 @@ class World:
         memory: int = 2**30,
         network: str = "tc",
         confinement: Confinement | None = APART,
+        gpu: int = 0,
+        cards: Sequence[Card] = (),
     ) -> None:
-        """Nodes that are there and were heard, without the ceremony of joining."""
+        """Nodes that are there and were heard, without the ceremony of joining. ``cards``: of them all."""
         with self.uow.write(self.now) as tx:
             for name in names:
                 cluster, taken = tx.cluster(), tx.session.scalars(select(NodeRow.subnet)).all()
@@ -144,7 +151,8 @@ class World:
                         name=name,
                         cpu=cpu,
                         memory=memory,
-                        gpu=0,
+                        gpu=len(cards) or gpu,
+                        cards=list(cards) or cards_of(gpu),
                         arch="x86_64",
                         labels={},
                         runtime="process",
@@ -188,7 +196,7 @@ class World:
             return records.job_records(tx, [tx.session.get_one(JobRow, job)])[0]
 
     def propose(self, job: str, places: Sequence[str], bandwidth: int = 10_000_000) -> PlanProposed:
-        """A plan that puts task i on places[i], with the direct link for every flow."""
+        """A plan that puts task i on places[i], with the direct link for every flow, and cards that are free."""
         record = self.job(job)
         where = {task.name: places[i % len(places)] for i, task in enumerate(record.tasks)}
         number = next(self._messages)
@@ -200,7 +208,28 @@ class World:
             solver="test",
             assignments=where,
             flows=direct(record.flows, where, bandwidth),
+            cards={} if record.state is JobState.SUSPENDED else self.free_cards(job, record.tasks, where),
         )
+
+    def free_cards(self, job: str, tasks: Sequence[Task], where: Mapping[str, str]) -> dict[str, list[str]]:
+        """For tasks of a job that ask for GPUs: those that are its own first, and then the first that are nobody's; for
+        shares the first that have room."""
+        own = {(each.node, card) for each in self.job(job).allocations for card in each.cards if not each.over}
+        with self.uow.read() as tx:
+            nodes = {node.name: node.cards for node in tx.session.scalars(select(NodeRow))}
+            taken = taken_cards(tx, list(nodes), job)
+        given = {}
+        for task in tasks:
+            name = where[task.name]
+            found = []
+            for card in sorted(nodes.get(name, ()), key=lambda card, name=name: (name, card.id) not in own):  # type: ignore[misc]
+                share, memory = taken[name].get(card.id, (0, 0))
+                more = held_of(card, task.gpu_share, task.gpu_memory)
+                if share + more[0] <= 1000 and memory + more[1] <= card.memory and len(found) < task.gpus:
+                    taken[name][card.id] = (share + more[0], memory + more[1])
+                    found.append(card.id)
+            given[task.name] = found
+        return {task: cards for task, cards in given.items() if cards}
 
     def commit(self, plan: PlanProposed) -> str | None:
         return self.write(lambda tx: commit.commit_plan(tx, plan))
@@ -230,6 +259,7 @@ class World:
             size=size,
             assignments=where,
             flows=direct(sized.expand_flows(), where, rate),
+            cards=self.free_cards(job, sized.expand_tasks(), where),
         )
         return self.write(lambda tx: resize.commit_resize(tx, proposal, self.meter))
 

@@ -13,6 +13,7 @@ from waiting import until
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent import linux
+from ces_edge_agent.cards import NO_CARDS, MachineCards
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
 from ces_edge_agent.runtimes import record
 from ces_edge_agent.runtimes.disk_meter import DISK
@@ -37,9 +38,11 @@ class Node:
         """As an agent writes it down, whose lease ends so many seconds from now."""
         write_deadline(self.deadline, Deadline(boot or linux.boot_id(), boot_clock() + seconds))
 
-    async def restart(self, isolate: bool = False, hide: tuple[Path, ...] = (), disk: int = DISK) -> ProcessRuntime:
+    async def restart(
+        self, isolate: bool = False, hide: tuple[Path, ...] = (), disk: int = DISK, cards: MachineCards = NO_CARDS
+    ) -> ProcessRuntime:
         await self.runtime.close()
-        self.runtime = ProcessRuntime(self.folder, self.name, isolate, hide=hide, disk=disk)
+        self.runtime = ProcessRuntime(self.folder, self.name, isolate, hide=hide, disk=disk, cards=cards)
         await self.runtime.open()
         return self.runtime
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from manager_world import START, World
 from sqlalchemy import select, text
@@ -25,6 +26,7 @@ def findings(world: World, links: Mapping[tuple[str, str], int] | None = None) -
         log = [json.loads(event.body) for event in events_after(tx, 0, ALL, 10**6)]
     there = [
         {"node": row.name, "change": change, "cpu": row.cpu, "memory": row.memory, "gpu": row.gpu}
+        | {"cards": [card.model_dump() for card in row.cards]}
         for row in nodes
         for change in ("joined", "ready")
     ]
@@ -39,9 +41,12 @@ def audit(world: World) -> None:
     """Check, in plain SQL and arithmetic, that nothing is overbooked and the books are consistent."""
     with world.uow.read() as tx:
         allocations = tx.session.execute(
-            text("SELECT id, job, attempt, task, node, address, port, cpu, memory, gpu, state FROM allocations")
+            text(
+                "SELECT id, job, attempt, task, node, address, port, cpu, memory, gpu, cards, "
+                "gpu_share, gpu_memory, state FROM allocations"
+            )
         ).all()
-        nodes = {row.name: row for row in tx.session.execute(text("SELECT name, cpu, memory, gpu FROM nodes"))}
+        nodes = {row.name: row for row in tx.session.execute(text("SELECT name, cpu, memory, gpu, cards FROM nodes"))}
         query = "SELECT id, state, attempt, live, next_size FROM jobs"
         jobs_ = {row.id: row for row in tx.session.execute(text(query))}
         links = {
@@ -66,6 +71,7 @@ def audit(world: World) -> None:
             used[row.node] += getattr(row, what)
         for node, total in used.items():
             assert total <= getattr(nodes[node], what), f"{node} is overbooked in {what}"
+    _audit_cards(live, {name: row.cards for name, row in nodes.items()})
     places = Counter((row.address, row.port) for row in live)
     assert all(number == 1 for number in places.values()), "two live allocations share an address and port"
     tasks = Counter((row.job, row.task) for row in live if row.attempt == jobs_[row.job].attempt)
@@ -112,3 +118,30 @@ def audit(world: World) -> None:
             assert total * 100 <= links[link].bandwidth * 95, f"{link} is overbooked"
     for name, total in on_media.items():
         assert total * 100 <= media[name] * 95, f"{name} is overbooked"
+
+
+def _audit_cards(live: Sequence[Any], nodes: Mapping[str, str]) -> None:
+    """A card is one job's, at one size one task's, or shares of it are held that are no more than there is; and all are
+    counted. ``nodes``: their cards, as JSON."""
+    there = {(node, card["id"]): card["memory"] for node, cards in nodes.items() for card in json.loads(cards)}
+    jobs, tasks = dict[tuple[str, str], set[str]](), Counter[tuple[str, str, str, int]]()
+    shares, memory = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for row in live:
+        for card in json.loads(row.cards):
+            assert (row.node, card) in there, f"{row.node} has no card {card}"
+            if row.gpu_share:
+                shares[row.node, card] += row.gpu_share
+                memory[row.node, card] += row.gpu_memory
+            else:
+                jobs.setdefault((row.node, card), set()).add(row.job)
+                tasks[row.node, card, row.job, row.attempt] += 1
+    for place, holders in jobs.items():
+        assert len(holders) == 1, f"card {place} is held by {holders}"
+        assert not shares[place], f"card {place} is held whole, and in shares"
+    for place, share in shares.items():
+        assert share <= 1000, f"{share} thousandths of {place} are held"
+        assert memory[place] <= there[place], f"more memory of {place} is held than it has"
+    assert all(number == 1 for number in tasks.values()), "two tasks have one card"
+    for node in nodes:
+        counted = sum(row.gpu for row in live if row.node == node)
+        assert counted == sum(name == node for name, _ in jobs), f"{node} counts other GPUs than are named"

@@ -32,12 +32,13 @@ def workers(*jobs: JobRecord) -> dict[str, list[DesiredWorker]]:
 
 
 def test_a_worker_is_told_all_that_a_stock_program_needs() -> None:
-    planned = workers(ring(task={"image": "img", "command": ["python", "x.py"], "env": {"MINE": "1"}, "gpu": 1}))
+    task = {"image": "img", "command": ["python", "x.py"], "env": {"MINE": "1"}, "gpu": 1}
+    planned = workers(ring(task=task, allocation={"cards": ["GPU-b"]}))
     (second,) = planned["b"]
     assert (second.allocation, second.incarnation, second.key) == ("j-w-1", 1, "j-w-1.1")
     assert (second.job, second.task, second.rank) == ("j", "w-1", 1)
     assert (second.image, second.command) == ("img", ["python", "x.py"])
-    assert (second.cpu, second.memory, second.gpu) == (500, 2**28, 1)
+    assert (second.cpu, second.memory, second.gpu, second.cards) == (500, 2**28, 1, ["GPU-b"])
     assert {key: second.env[key] for key in second.env if key not in ("CES_PEERS", "CES_FLOWS")} == {
         "MINE": "1",
         "RANK": "1",

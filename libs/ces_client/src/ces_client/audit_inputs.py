@@ -11,8 +11,8 @@ from ces_client.audit import Books, Event, Inventory, JobRequest, Verdict, verdi
 from ces_client.client import Client
 from ces_client.errors import BadInput, bad_field
 from ces_client.files import load_job
-from ces_common.jobfile import JobFile
-from ces_common.messages.api import JobView, LinkView, NodeView, TopologyFile
+from ces_common.jobfile import JobFile, Task
+from ces_common.messages.api import JobView, LinkView, NodeView, TaskView, TopologyFile
 
 JOB_FILES = (".yaml", ".yml", ".json")
 REMEDY = "give what `ces events -o json` wrote, whole"
@@ -96,14 +96,16 @@ def nodes_of(nodes: Iterable[NodeView]) -> dict[str, tuple[int, int, int]]:
 def request_of(job: JobView | JobFile) -> JobRequest:
     """What a job asked for."""
     if isinstance(job, JobView):
-        tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.placement}
+        listed: Sequence[TaskView | Task] = job.placement
         expected_s, elastic = job.expected_s, job.elastic
     else:
-        tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.expand_tasks()}
+        listed = job.expand_tasks()
         expected_s, elastic = job.duration, job.elastic
+    tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in listed}
     suspendable = job.preemption == "suspend"
     if elastic is None:
-        return JobRequest(tasks, expected_s, suspendable)
+        shares = {task.name: task.gpu_share for task in listed if task.gpu_share}
+        return JobRequest(tasks, expected_s, suspendable, shares=shares)
     cpu = None if elastic.cpu is None else (elastic.cpu.min, elastic.cpu.max)
     return JobRequest(tasks, expected_s, suspendable, elastic.group, elastic.allowed, cpu)
 

@@ -12,20 +12,18 @@ from ces_common.deadline import JobDeadline
 from ces_common.disconnect import DEFAULT, Disconnect
 from ces_common.elastic import Elastic
 from ces_common.fields import (
-    ARCH,
-    MAX_LABELS,
     DatasetName,
     Document,
     EndName,
     EnvName,
-    Label,
     Name,
     NodeName,
     Plain,
     SecretName,
 )
 from ces_common.names import NODE_MARK, node_end
-from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_cpu, format_duration
+from ces_common.quantities import Bandwidth, Duration, format_cpu, format_duration
+from ces_common.resources import WHOLE, Constraints, Resources, asked_of_cards, wrong_gpus
 from ces_common.topologies import topology_pairs
 
 MAX_TASKS = 512
@@ -38,24 +36,6 @@ ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at m
 LONGEST_RUN = 3650 * 86400  # seconds that a job may say it takes: a date can still be worked out from it
 DEFAULT_TENANT = "default"
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
-
-
-class Resources(Document):
-    cpu: Cpu = 100
-    memory: Memory = 64 * 2**20
-    gpu: Annotated[int, Field(ge=0, le=64)] = 0
-
-    @field_validator("cpu", "memory")
-    @classmethod
-    def _positive(cls, value: int) -> int:
-        if value <= 0:
-            raise ValueError("must be more than zero")
-        return value
-
-
-class Constraints(Document):
-    arch: Annotated[str, StringConstraints(pattern=ARCH)] | None = None
-    labels: Annotated[dict[Label, Label], Field(max_length=MAX_LABELS)] = {}
 
 
 class Secret(Document):
@@ -155,8 +135,9 @@ class Restart(Document):
 
 
 class Task(BaseModel):
-    """One task of a job, written out. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: file -> the name that it
-    is stored under."""
+    """One task of a job, written out. ``cpu`` in millicores, ``memory`` in bytes. ``gpu``: whole cards; ``gpu_share``:
+    thousandths of one card instead, with ``gpu_memory`` bytes of its memory (0: the same share); ``gpu_models``: of
+    which cards, empty for any. ``secrets``: file -> the name that it is stored under."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -169,8 +150,16 @@ class Task(BaseModel):
     cpu: int
     memory: int
     gpu: int = 0
+    gpu_share: int = 0
+    gpu_memory: int = 0
+    gpu_models: list[str] = []
     arch: str | None = None
     labels: dict[str, str] = {}
+
+    @property
+    def gpus(self) -> float:
+        """Cards that it asks for, of which a share is a part of one."""
+        return self.gpu + self.gpu_share / WHOLE if self.gpu_share else self.gpu
 
 
 class Flow(BaseModel):
@@ -280,6 +269,9 @@ class JobFile(Document):
         pairs = self._check_edges(names)
         self._check_inputs(names, pairs)
         self._check_environment()
+        asked = [(group.name, group.resources, group.constraints) for group in self.tasks]
+        if wrong := wrong_gpus(asked, None if self.elastic is None else self.elastic.group):
+            raise ValueError(wrong)
 
     def _task_names(self) -> set[str]:
         groups = [group.name for group in self.tasks]
@@ -357,7 +349,7 @@ class JobFile(Document):
                         secrets={name: secret.stored for name, secret in group.secrets.items()},
                         cpu=group.resources.cpu,
                         memory=group.resources.memory,
-                        gpu=group.resources.gpu,
+                        **asked_of_cards(group.resources, group.constraints),
                         arch=group.constraints.arch,
                         labels=dict(group.constraints.labels),
                     )

@@ -17,6 +17,7 @@ from ces_common.service import run_loops, run_service
 from ces_common.setup_files import metrics_token
 from ces_common.trace_shipping import ship_spans
 from ces_edge_agent.agent import Agent
+from ces_edge_agent.cards import NO_CARDS, MachineCards, machine_cards
 from ces_edge_agent.enrolment import ensure_joined, manager_trust
 from ces_edge_agent.lease import machine_clocks
 from ces_edge_agent.ports import Network, Runtime
@@ -28,7 +29,7 @@ SERVICE = "edge-agent"
 RETRY_S = 5.0
 
 
-def make_runtime(settings: AgentSettings) -> Runtime:
+def make_runtime(settings: AgentSettings, cards: MachineCards = NO_CARDS) -> Runtime:
     """The runtime that ``CES_RUNTIME`` names; it is not opened yet."""
     match settings.runtime:
         case RuntimeKind.DOCKER:
@@ -43,6 +44,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 pull=settings.pull_images,
                 disk=settings.worker_disk,
                 lent=settings.lent,
+                cards=cards,
             )
         case RuntimeKind.PROCESS:
             from ces_edge_agent.runtimes.process import ProcessRuntime
@@ -57,6 +59,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 uids=parse_uids(settings.worker_uids),
                 disk=settings.worker_disk,
                 lent=settings.lent,
+                cards=cards,
             )
         case _:
             assert_never(settings.runtime)
@@ -77,8 +80,9 @@ def make_network(settings: AgentSettings) -> Network:
 
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     token = metrics_token(settings)
-    membership = await ensure_joined(settings)
-    runtime, network = make_runtime(settings), make_network(settings)
+    cards = await asyncio.to_thread(machine_cards, settings.gpu_fake)
+    membership = await ensure_joined(settings, cards.offered(settings.node_gpu, shares=settings.gpu_shares))
+    runtime, network = make_runtime(settings, cards), make_network(settings)
     await runtime.open()
     await network.open()
     told = {

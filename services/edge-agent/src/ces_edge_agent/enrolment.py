@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ import structlog
 
 from ces_common.hosts import is_loopback
 from ces_common.messages.api import JoinAnswer, JoinRequest
+from ces_common.messages.cards import MAX_CARDS, Card
 from ces_common.natsauth import SIGNATURE, UserKey, credentials_file, new_user_key, read_credentials, signature_of
 from ces_common.natsauth.credentials import Credentials
 from ces_common.natsauth.keys import public_key
@@ -104,13 +106,13 @@ def _forget_token(settings: AgentSettings) -> None:
             )
 
 
-async def ensure_joined(settings: AgentSettings) -> Membership:
+async def ensure_joined(settings: AgentSettings, cards: Sequence[Card] = ()) -> Membership:
     """Join the cluster unless the node is a member; waits until the manager answers. The token is needed once: its file
-    is deleted then. Raises JoinRefused."""
+    is deleted then. ``cards``: those that the node offers. Raises JoinRefused."""
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     membership = Membership(settings.state_dir)
     if not membership.exists():
-        await _join(settings, membership)
+        await _join(settings, membership, cards)
     else:
         if settings.join_token:
             log.warning("CES_JOIN_TOKEN is no longer needed: remove it from this agent's settings")
@@ -168,7 +170,7 @@ async def _find_authority(settings: AgentSettings, membership: Membership, token
             await asyncio.sleep(RETRY_S)
 
 
-async def _join(settings: AgentSettings, membership: Membership) -> None:
+async def _join(settings: AgentSettings, membership: Membership, cards: Sequence[Card]) -> None:
     token = _token(settings)
     _check_encrypted(settings, settings.manager_url)
     await _find_authority(settings, membership, token)
@@ -179,14 +181,15 @@ async def _join(settings: AgentSettings, membership: Membership) -> None:
         public_key=key.public,
         cpu=settings.node_cpu,
         memory=settings.node_memory,
-        gpu=settings.node_gpu,
+        gpu=len(cards),
+        cards=cards[:MAX_CARDS],
         arch=settings.node_arch,
         labels=settings.node_labels,
         runtime=settings.runtime,
         network=settings.network,
         host_address=settings.host_address,
     )
-    body = request.model_dump_json().encode()
+    body = request.model_dump_json(exclude=None if cards else {"cards"}).encode()
     headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
     checked = manager_trust(settings, membership)
     async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10, verify=checked) as client:

@@ -13,8 +13,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
 from ces_common.fields import NodeName
+from ces_common.messages.cards import Card
 from ces_common.names import DATA_PLANE
-from ces_common.quantities import Cpu, Memory
+from ces_common.quantities import Cpu, Memory, parse_memory
 from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
 from ces_edge_agent.lending.decision import Rules
@@ -55,7 +56,9 @@ class AgentSettings(ServiceSettings):
     # Defaults of settings are validated like values: this one is written in cores.
     node_cpu: Cpu = Field(default_factory=lambda: os.cpu_count() or 1)
     node_memory: Memory = Field(default_factory=lambda data: _most_memory(data.get("lent", False)))
-    node_gpu: Annotated[int, Field(ge=0)] = 0
+    node_gpu: Annotated[int, Field(ge=0, le=1024)] | None = None  # None: as many as are found
+    gpu_shares: bool = True  # whether jobs may have a part of a card each
+    gpu_fake: Annotated[list[Card], NoDecode] = []  # CES_GPU_FAKE="GPU-a:T4:16Gi,GPU-b:P100:16Gi"
     node_arch: str = Field(default_factory=_arch)
     node_labels: Annotated[dict[str, str], NoDecode] = {}  # CES_NODE_LABELS="site=roof,floor=3"
     host_address: str = "127.0.0.1"  # where the hosts of other nodes reach this one
@@ -145,6 +148,18 @@ class AgentSettings(ServiceSettings):
     def _users(cls, value: str) -> str:
         parse_uids(value)
         return value
+
+    @field_validator("gpu_fake", mode="before")
+    @classmethod
+    def _fakes(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        parts = [part.strip().split(":") for part in value.split(",") if part.strip()]
+        if any(len(part) != 3 for part in parts):
+            raise ValueError("write cards as ID:MODEL:MEMORY, such as GPU-a:T4:16Gi,GPU-b:P100:16Gi")
+        return [
+            Card(id=name, model=model, memory=parse_memory(size), shareable="counted") for name, model, size in parts
+        ]
 
     @field_validator("node_labels", mode="before")
     @classmethod

@@ -20,6 +20,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.state_view import StateView
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
+from ces_scheduler.card_choice import CardRoom
 from ces_scheduler.cpu_levels import NODE, TENANT, Place, Sharer, given_up, next_change
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.followed_jobs import FollowedJobs
@@ -177,7 +178,9 @@ class CpuAmounts:
     def _room(self, scene: _Scene, run: CycleRun, placing: Placing) -> tuple[str, int] | None:
         """For the first in the queue that gets a place by it."""
         seeds = {name: job.attempt for name, job in run.given.records.items()}
-        calls = SolverCalls(placing.solver, seeds, placing.seconds, placing.time_limit_s, placing.fallback)
+        room = CardRoom(scene.offer, run.given.records)
+        how = (placing.solver, seeds, placing.seconds, placing.time_limit_s, placing.fallback)
+        calls = SolverCalls(*how, cards=room)
         sizing = Sizing(calls, placing.parameters, tenants_of(scene.offer), placing.paths, BUDGET_MS)
         records = run.given.records
         waiting = [each for each in run.statuses if each.reason is not None and not waits_for_more(records[each.job])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ces_common.jobfile import Preemption
@@ -22,7 +22,7 @@ from ces_core.queue.reservations import Reservation
 from ces_core.queue.state import Decisions, Memory, State, carried
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, first_places, problem_of
-from ces_scheduler.offer import Offer, cells_of_plan
+from ces_scheduler.offer import Offer, cards_of_plan, cells_of_plan
 from ces_scheduler.start_cpu import begins_with
 
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
@@ -65,6 +65,7 @@ class Proposed:
     job: JobRecord
     assignments: dict[str, str]
     flows: list[FlowPlan]
+    cards: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +159,15 @@ def proposed_on(offer: Offer, proposed: Sequence[Proposed]) -> Offer:
     if not proposed:
         return offer
     topology = offer.cluster.topology
-    return offer.less(
-        {each.job.id: cells_of_plan(asked_by(each.job), each.assignments, each.flows, topology) for each in proposed}
-    )
+    cells = {
+        each.job.id: cells_of_plan(asked_by(each.job), each.assignments, each.flows, topology) for each in proposed
+    }
+    cards = {
+        each.job.id: cards_of_plan(each.cards, each.assignments, each.job.tasks, offer.nodes)
+        for each in proposed
+        if each.cards
+    }
+    return replace(offer.less(cells), cards=offer.cards | cards)
 
 
 def cycle_input(

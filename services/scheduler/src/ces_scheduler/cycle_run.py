@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ces_core.queue.policies import QueuePolicy
 from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
+from ces_scheduler.card_choice import CardRoom, with_cards
 from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.deadline_shares import Judgement, must_be_admitted
 from ces_scheduler.decision import Decision, decision_of
@@ -79,7 +80,11 @@ class CycleRun:
     def statuses(self) -> list[QueueStatus]:
         """The jobs that go on waiting, in queue order. Worked out when asked for."""
         state, records = self.given.state, self.given.records
-        told = queue_statuses(self.decisions.queue, state.waiting, state.now_s, self.parameters)
+        queue = [
+            each if each.reason is None else replace(each, reason=self.calls.said(each.job, each.reason))
+            for each in self.decisions.queue
+        ]
+        told = queue_statuses(queue, state.waiting, state.now_s, self.parameters)
         return [waiting_for_more(each, records[each.job]) for each in told]
 
 
@@ -94,7 +99,8 @@ def run_cycle(
     seeds = {name: job.attempt for name, job in given.records.items()}
     limit_s = share_of(placing.time_limit_s, given.untried)
     owners = OwnerForecast.of(given.offer, datetime.fromtimestamp(given.state.now_s, UTC))
-    calls = SolverCalls(placing.solver, seeds, placing.seconds, limit_s, placing.fallback, owners)
+    room = CardRoom(given.offer, given.records)
+    calls = SolverCalls(placing.solver, seeds, placing.seconds, limit_s, placing.fallback, owners, room)
     decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
     if record is not None:
         record(given.state, placing.parameters, seeds, decisions)
@@ -112,6 +118,7 @@ def run_cycle(
         sizing = Sizing(calls, placing.parameters, tenants, placing.paths, others=others)
         offer = _enlarge(starts, started, offer, sizing, judgement)
     after = given.after(offer, decisions)
+    starts = with_cards(starts, started, given.offer)
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
 

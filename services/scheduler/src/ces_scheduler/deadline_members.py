@@ -109,9 +109,9 @@ class Members:
         (task,) = asked_of(record)
         others = [each for each in record.tasks if each not in elastic_tasks(record, record.tasks)]
         most = math.inf
-        for row, (resource, need) in enumerate(zip(AMOUNTS, (task.cpu, task.memory, task.gpu), strict=False)):
+        for row, (resource, need) in enumerate(zip(AMOUNTS, (task.cpu, task.memory, task.gpus), strict=False)):
             if need and resource in quota:
-                fixed = held[row] + sum((each.cpu, each.memory, each.gpu)[row] for each in others)
+                fixed = held[row] + sum((each.cpu, each.memory, each.gpus)[row] for each in others)
                 most = min(most, (quota[resource] * capacity[row] - fixed) / need + LATE_S)
         return most
 

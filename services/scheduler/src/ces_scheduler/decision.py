@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -32,7 +32,7 @@ KEPT_LACKING = 200
 class Decision:
     """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
     ``fallback``: why no policy was followed though one was asked for; None otherwise. ``sparing``: what is left for
-    later jobs counted, so a composite below the bound is intended."""
+    later jobs counted, so a composite below the bound is intended. ``cards``: task -> those that it gets."""
 
     solver: str
     decision_ms: float
@@ -48,6 +48,7 @@ class Decision:
     policy: PolicyAdvice | None = None
     fallback: str | None = None
     sparing: bool = False
+    cards: dict[str, list[str]] = field(default_factory=dict)
 
     def considered(self) -> dict[str, Any]:
         """What is kept with the plan beside its metrics: how it came about, and how good any plan could have been."""

@@ -13,6 +13,7 @@ from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.queue.reservations import Preempted
+from ces_scheduler.card_choice import CardRoom
 from ces_scheduler.cycle_input import NO_NODES, CycleInput, LastCycle, Proposed, cycle_input
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
 from ces_scheduler.deadline_shares import Judgement, judge
@@ -105,6 +106,7 @@ def answer_for(
         policy=decision.policy,
         fallback=decision.fallback,
         size=run.started[guest.id].size,
+        cards=decision.cards,
         cpu=begins_with(run.started[guest.id]),
         end_at=end_at,
     )
@@ -116,14 +118,16 @@ def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
     given = run.given
     status = next((each for each in run.statuses if each.job == guest.id), None)  # not every policy states one
     job = next(each for each in given.state.waiting if each.name == guest.id)
-    calls = SolverCalls(placing.solver, {guest.id: guest.attempt}, run.calls.seconds, placing.time_limit_s)
+    room = CardRoom(given.offer, given.records)
+    seeds = {guest.id: guest.attempt}
+    calls = SolverCalls(placing.solver, seeds, run.calls.seconds, placing.time_limit_s, cards=room)
     result = calls(job, given.offer.cluster)
     reason = None if status is None else status.reason
     preempted = run.decisions.preempted.get(guest.id)
     if preempted is not None:
         reason = Reason(code="preempting", text=_making_room(guest, preempted, given))
     if reason is None:
-        reason = OTHERS_FIRST if result.reason is None else reason_of(result.reason)
+        reason = OTHERS_FIRST if result.reason is None else reason_of(calls.said(guest.id, result.reason))
     refused = explain_refusals(guest.tasks, given.offer, result.considered)
     spent_ms = run.calls.spent_ms.get(guest.id, 0.0) + calls.spent_ms[guest.id]
     lacking = lacks(guest.tasks, given.offer, refused, TOLD_LACKING)

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.cards import Card, is_model
 from ces_common.messages.confinement import REMEDY, keeps_secrets, why_no_secrets
 from ces_common.messages.events import Reason
 from ces_common.messages.records import NodeRecord
+from ces_common.quantities import show_memory
 
 SHOWN = 5  # values that a reason lists; the others are counted
 
@@ -28,7 +30,33 @@ def refusal(task: Task, node: NodeRecord) -> str | None:
             return f"label {key} is {node.labels.get(key, 'absent')}, not {value}"
     if task.secrets and not keeps_secrets(node.confinement):
         return why_no_secrets(node.confinement)
-    return None
+    return _lacking_cards(task, node)
+
+
+def kind_of(task: Task) -> tuple[object, ...]:
+    """All of a task that ``refusal`` looks at."""
+    cards = (bool(task.gpu_share), task.gpu_memory, *sorted(set(task.gpu_models)))
+    return task.arch, bool(task.secrets), frozenset(task.labels.items()), cards
+
+
+def suits(card: Card, task: Task) -> bool:
+    """Whether the task may have it, or its share of it, were it free."""
+    return is_model(card, task.gpu_models) and not (
+        task.gpu_share and (card.shareable == "no" or task.gpu_memory > card.memory)
+    )
+
+
+def _lacking_cards(task: Task, node: NodeRecord) -> str | None:
+    if not (task.gpu_share or task.gpu_models) or any(suits(card, task) for card in node.cards):
+        return None
+    of_model = [card for card in node.cards if is_model(card, task.gpu_models)]
+    if task.gpu_models and not of_model:
+        return f"has no card of model {' or '.join(task.gpu_models)}"
+    shared = [card for card in of_model if card.shareable != "no"]
+    if not shared:
+        return "shares no card between jobs" if of_model else "has no card"
+    most = max(card.memory for card in shared)
+    return f"its cards have {show_memory(most)} at most, not {show_memory(task.gpu_memory)}"
 
 
 def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]:
@@ -37,6 +65,7 @@ def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]
         name: (
             *(node.state, node.cordoned, node.reclaimed, node.arch, node.labels, node.datasets),
             keeps_secrets(node.confinement),
+            *((card.model, card.memory, card.shareable) for card in node.cards),
         )
         for name, node in nodes.items()
     }
@@ -73,7 +102,7 @@ def unmet_constraints(tasks: Sequence[Task], nodes: Mapping[str, NodeRecord]) ->
     workers = [node for node in nodes.values() if node.cpu]  # the others are switches
     if not workers:
         return None
-    asked = {(task.arch, bool(task.secrets), *sorted(task.labels.items())): task for task in reversed(tasks)}
+    asked = {kind_of(task): task for task in reversed(tasks)}
     unmet = {task.rank: said for task in asked.values() if (said := _unmet(task, workers))}
     if not unmet:
         return None
@@ -95,11 +124,16 @@ def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
             said.append(f"no node has label {key}={value} ({there})")
     if task.secrets and not any(keeps_secrets(node.confinement) for node in workers):
         said.append(f"it asks for secrets, and no node gives workers a user of their own: {REMEDY}")
+    if all(_lacking_cards(task, node) for node in workers):
+        said.append(
+            f"no node has {_card_asked(task)} ({_present(card.model for node in workers for card in node.cards)})"
+        )
     if said:
         return said
     asked = [f"arch {task.arch}"] if task.arch is not None else []
     asked += [f"label {key}={value}" for key, value in task.labels.items()]
     asked += ["a user of its own for each worker, as secrets need"] if task.secrets else []
+    asked += [_card_asked(task)] if task.gpu_share or task.gpu_models else []
     return [f"no single node has {' and '.join(asked)}"]
 
 
@@ -108,7 +142,14 @@ def _meets(task: Task, node: NodeRecord) -> bool:
         task.arch in (None, node.arch)
         and all(node.labels.get(key) == value for key, value in task.labels.items())
         and (not task.secrets or keeps_secrets(node.confinement))
+        and _lacking_cards(task, node) is None
     )
+
+
+def _card_asked(task: Task) -> str:
+    what = "a card that jobs share" if task.gpu_share else "a card"
+    what += f" of model {' or '.join(task.gpu_models)}" if task.gpu_models else ""
+    return what + (f" with {show_memory(task.gpu_memory)}" if task.gpu_memory else "")
 
 
 def _present(values: Iterable[str]) -> str:

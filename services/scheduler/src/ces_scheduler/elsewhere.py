@@ -14,6 +14,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.model.errors import ProblemError
 from ces_core.queue.jobs import WaitingJob
+from ces_scheduler.card_choice import CardRoom
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import problem_of, reason_of
@@ -67,9 +68,10 @@ def _hindrance(job: JobRecord, offer: Offer, placing: Placing, seconds: Callable
         problem = problem_of(job, offer, placing.paths)
     except ProblemError as error:
         return Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True)
-    calls = SolverCalls(placing.solver, {job.id: job.attempt}, seconds, placing.time_limit_s)
+    room = CardRoom(offer, {job.id: job})
+    calls = SolverCalls(placing.solver, {job.id: job.attempt}, seconds, placing.time_limit_s, cards=room)
     asked = WaitingJob(job.id, problem, job.submitted_at.timestamp(), job.priority, job.tenant, job.expected_s)
     result = calls(asked, offer.cluster)
     if result.plan is not None:
         return None
-    return NO_PLACE if result.reason is None else reason_of(result.reason)
+    return NO_PLACE if result.reason is None else reason_of(calls.said(job.id, result.reason))

@@ -40,7 +40,7 @@ def asked_by(job: JobRecord) -> list[Task]:
 
 
 def _cpu_only(task: Task, cpu: int) -> Task:
-    return task.model_copy(update={"cpu": cpu, "memory": 0, "gpu": 0})
+    return task.model_copy(update={"cpu": cpu, "memory": 0, "gpu": 0, "gpu_share": 0, "gpu_models": []})
 
 
 def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Problem:
@@ -62,7 +62,7 @@ def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Proble
 
     return Problem.make(
         offer.cluster,
-        [CoreTask(task.name, task.cpu, task.memory, task.gpu, allowed(task)) for task in tasks],
+        [CoreTask(task.name, task.cpu, task.memory, task.gpus, allowed(task)) for task in tasks],
         [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in job.flows],
         name=job.name,
         paths=paths,
@@ -91,7 +91,7 @@ def _takes(offer: Offer, name: str, task: Task) -> bool:
     if node is None or index is None or node.cordoned or node.state != "ready" or name in offer.barred(task):
         return False
     free = offer.cluster.node_capacity[:, index] - offer.cluster.node_used[:, index]
-    return all(free[row] >= amount for row, amount in enumerate((task.cpu, task.memory, task.gpu)))
+    return all(free[row] >= amount for row, amount in enumerate((task.cpu, task.memory, task.gpus)))
 
 
 def barred(tasks: Sequence[Task], offer: Offer) -> dict[str, Barred]:

@@ -5,30 +5,38 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ces_common.change_log import Mark
 from ces_common.jobfile import Task
+from ces_common.messages.cards import Held, held_of
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, NodeRecord, kinds_on_media
 from ces_common.messages.records import Topology as TopologyRecord
+from ces_common.resources import WHOLE
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.problem import RESOURCES, Cluster, Link, Node
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import kept_by
 from ces_core.queue.ledger import LINK, Cell
-from ces_scheduler.eligibility import filters_of, refusal
+from ces_scheduler.eligibility import filters_of, kind_of, refusal
 
 Floats = NDArray[np.float64]
+GPU: Final = RESOURCES.index("gpu")
 Cells = Mapping[Cell, float]
 """What a job holds of each node and link."""
+CardPlace = tuple[str, str]
+"""A node, and the id of a card there."""
+HeldCards = Mapping[CardPlace, Held]
 Barred = Mapping[str, str]
 """Node -> why a task may not run there."""
 
@@ -38,7 +46,8 @@ class Offer:
     """The core's cluster with everything held in use, and the records behind its columns.
 
     ``held``: what each job holds (a suspended one: what it keeps), by the name under which the core knows it;
-    ``records``: of those jobs whose plan is committed; ``made``: of which moments of its jobs and nodes it is."""
+    ``records``: of those jobs whose plan is committed; ``made``: of which moments of its jobs and nodes it is;
+    ``cards``: those that jobs have by plans that are committed or proposed, whatever is supposed beside."""
 
     cluster: Cluster
     nodes: dict[str, NodeRecord]
@@ -46,6 +55,7 @@ class Offer:
     held: dict[str, Cells] = field(default_factory=dict)
     records: dict[str, JobRecord] = field(default_factory=dict)
     made: tuple[Mark, Mark] = field(default_factory=lambda: (Mark(), Mark()))
+    cards: dict[str, HeldCards] = field(default_factory=dict)
     _barred: dict[object, Barred] = field(default_factory=dict, init=False)  # each row is worked out once
 
     def less(self, proposed: Mapping[str, Cells]) -> Offer:
@@ -90,7 +100,7 @@ class Offer:
 
     def barred(self, task: Task) -> Barred:
         """Why the task may not run on some nodes. Switches never run tasks and are left out."""
-        key = (task.arch, bool(task.secrets), frozenset(task.labels.items()))
+        key = kind_of(task)
         if key not in self._barred:
             nodes = ((name, node) for name, node in self.nodes.items() if node.cpu)
             self._barred[key] = {name: why for name, node in nodes if (why := refusal(task, node))}
@@ -113,9 +123,10 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
     cluster = earlier.cluster if earlier is not None and same_cluster else _cluster_of(view)
     records: dict[str, JobRecord] = {}
     held: dict[str, Cells] = {}
+    cards: dict[str, HeldCards] = {}
     nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
     if earlier is not None and changed is not None:
-        records, held = dict(earlier.records), dict(earlier.held)
+        records, held, cards = dict(earlier.records), dict(earlier.held), dict(earlier.cards)
         nodes, links = cluster.node_used.copy(), cluster.link_used.copy()
     for job in view.jobs if changed is None else changed:
         record = view.jobs.get(job)
@@ -123,13 +134,16 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
         for name in (job, kept_by(job)):
             if name in held:
                 _add(held[name], nodes, links, -1)
+                cards.pop(name, None)
                 if name != holder:
                     del records[name], held[name]
         if record is not None and holder is not None:
             records[holder], held[holder] = record, _cells_of(record, cluster.topology)
             _add(held[holder], nodes, links)
+            if named := cards_held_by(record):
+                cards[holder] = named
     known = earlier.nodes if earlier is not None and same_nodes else dict(view.nodes)
-    return Offer(cluster.with_used(nodes, links), known, view.topology, held, records, made)
+    return Offer(cluster.with_used(nodes, links), known, view.topology, held, records, made, cards)
 
 
 def holder_of(job: JobRecord) -> str:
@@ -159,7 +173,42 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     if job.resizing is None:
         return cells
     coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]
-    return _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+    most = _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+    named = Counter(topology.node_index.get(node) for node, _ in cards_held_by(job))  # a malleable job's are whole
+    return _most(most, {(GPU, node): float(number) for node, number in named.items() if node is not None})
+
+
+def cards_held_by(job: JobRecord) -> HeldCards:
+    """What tasks of the job have of cards, or are to have at the size that it goes to."""
+    coming = () if job.resizing is None else job.resizing.allocations
+    live = [each for each in (*job.allocations, *coming) if each.cards and not each.over]
+    return _together((each.node, card, each.gpu_share, each.gpu_memory) for each in live for card in each.cards)
+
+
+def cards_of_plan(
+    cards: Mapping[str, Sequence[str]],
+    assignments: Mapping[str, str],
+    tasks: Sequence[Task],
+    nodes: Mapping[str, NodeRecord],
+) -> HeldCards:
+    """What the tasks of a plan are to have of cards."""
+    found = []
+    for task in tasks:
+        node = assignments[task.name]
+        known = {card.id: card for card in nodes[node].cards} if node in nodes else {}
+        for each in cards.get(task.name, ()):
+            share, memory = held_of(known[each], task.gpu_share, task.gpu_memory) if each in known else (WHOLE, 0)
+            found.append((node, each, share if task.gpu_share else 0, memory))
+    return _together(found)
+
+
+def _together(held: Iterable[tuple[str, str, int, int]]) -> HeldCards:
+    """Node, card, thousandths and memory of each; 0 thousandths are all of it."""
+    found: dict[CardPlace, Held] = {}
+    for node, card, share, memory in held:
+        before = found.get((node, card), (0, 0))
+        found[node, card] = (before[0] + share, before[1] + memory) if share else (WHOLE, 0)
+    return found
 
 
 def _held_by(allocation: AllocationRecord, job: JobRecord) -> Task:
@@ -180,7 +229,7 @@ def _cells(
     found: dict[Cell, float] = {}
     for task, name in places:
         node = topology.node_index.get(name)
-        for resource, amount in enumerate((task.cpu, task.memory, task.gpu) if node is not None else ()):
+        for resource, amount in enumerate((task.cpu, task.memory, task.gpus) if node is not None else ()):
             if node is not None and amount:
                 found[resource, node] = found.get((resource, node), 0.0) + amount
     for path, rate in paths:
@@ -201,6 +250,8 @@ def _add(cells: Cells, nodes: Floats, links: Floats, times: int = 1) -> None:
             links[index] += times * amount
         else:
             nodes[resource, index] += times * amount
+            if resource == GPU:  # shares of cards are no whole numbers, and nothing of them may be lost either
+                nodes[resource, index] = round(nodes[resource, index], 3)
 
 
 def _same_cluster(earlier: Offer, view: StateView, same_nodes: bool) -> bool:

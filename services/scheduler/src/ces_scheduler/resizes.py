@@ -20,6 +20,7 @@ from ces_common.state_view import StateView
 from ces_common.states import JobState
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import owed_to
+from ces_scheduler.card_choice import CardRoom, cards_for
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.deadlines import LOOK_S
@@ -154,7 +155,7 @@ class Resizes:
         ends_s = max((since + ENDS_S - now for since in self._ends.values()), default=0.0)
         found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now, judgement, ends_s <= 0)
         if found is not None:
-            await self._propose(found, offer.records[found.record.id], view.version)
+            await self._propose(found, offer, view.version)
             return ANSWER_S
         rests = (
             [self._least_s - self._ran_s(each) for each in ready] + ([LOOK_S] if judgement.shares else []) + [ends_s]
@@ -216,9 +217,12 @@ class Resizes:
             tenants = tenants | {name: job.tenant for name, job in run.given.records.items()}
 
         owners = OwnerForecast.of(offer, self._now())
+        room = CardRoom(offer, {**offer.records, **({} if run is None else run.given.records)})
 
         def within(budget_ms: float) -> Sizing:
-            calls = SolverCalls(placing.solver, seeds, placing.seconds, placing.time_limit_s, placing.fallback, owners)
+            calls = SolverCalls(
+                placing.solver, seeds, placing.seconds, placing.time_limit_s, placing.fallback, owners, room
+            )
             return Sizing(calls, placing.parameters, tenants, placing.paths, budget_ms)
 
         candidates, sizing = self._candidates(able, held, judgement), within(BUDGET_MS)
@@ -261,8 +265,9 @@ class Resizes:
                 return found
         return None
 
-    async def _propose(self, found: Resize, before: JobRecord, version: int) -> None:
+    async def _propose(self, found: Resize, offer: Offer, version: int) -> None:
         job, decision, name = found.record, found.decision, str(ULID())
+        before = offer.records[job.id]
         assert job.size is not None
         assert before.size is not None
         proposal = ResizeProposed(
@@ -276,6 +281,7 @@ class Resizes:
             flows=decision.flows,
             metrics=decision.metrics,
             considered=decision.considered(),
+            cards=cards_for(before, job.tasks, decision.assignments, offer),
         )
         event = new_event(self._source, "resize", "proposed", job.id, proposal, datetime.now(UTC), event_id=name)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)

@@ -251,8 +251,7 @@ class Scheduler:
             return 0
         for name in given.lost:
             log.info("room is no longer kept: the plan is not possible any more", job=name)
-        judgement = self._deadlines.judgement
-        run = await asyncio.to_thread(run_cycle, version, given, placing, self._record, judgement)
+        run = await asyncio.to_thread(run_cycle, version, given, placing, self._record, self._deadlines.judgement)
         self._last, self._run = run.last, run
         later_s = next_look_s(given, run.decisions, placing.parameters)
         self._cycle_due = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
@@ -282,6 +281,7 @@ class Scheduler:
             considered=decision.considered(),
             size=job.size if job.state is JobState.QUEUED else None,
             cpu=begins_with(job) if job.state is JobState.QUEUED else None,
+            cards=decision.cards,
         )
         at, traceparent = self._now(), traced.context_of(job)
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, at, event_id=plan.plan, traceparent=traceparent)
@@ -295,7 +295,7 @@ class Scheduler:
             self._proposals.impossible(job)
             return
         traced.proposed(job, decision)
-        self._proposals.made(plan.plan, Proposed(job, decision.assignments, decision.flows))
+        self._proposals.made(plan.plan, Proposed(job, decision.assignments, decision.flows, decision.cards))
         self._reports.forget(job.id)
         PROPOSED.inc()
         DECISION.labels("placed").observe(decision.decision_ms / 1000)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ces_common.jobfile import Task
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
-from ces_scheduler.eligibility import refusal
+from ces_scheduler.eligibility import kind_of, refusal
 from ces_scheduler.offer import Floats, Offer
 
 HOLDS_SIZE = frozenset({JobState.PLANNED, JobState.PREPARING, JobState.STARTING, JobState.RUNNING, JobState.RESIZING})
@@ -57,7 +57,7 @@ class Ground:
 
     def allowed(self, task: Task) -> NDArray[np.bool_]:
         """(nodes,): where the task may run."""
-        key = (task.arch, bool(task.secrets), frozenset(task.labels.items()))
+        key = kind_of(task)
         if key not in self._allowed:
             index = self.offer.cluster.topology.node_index
             found = np.zeros(len(index), dtype=bool)
@@ -152,4 +152,4 @@ def running_members(offer: Offer) -> Iterator[JobRecord]:
 
 
 def _need(task: Task) -> Floats:
-    return np.array([task.cpu, task.memory, task.gpu], dtype=np.float64)
+    return np.array([task.cpu, task.memory, task.gpus], dtype=np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import structlog
 
@@ -23,6 +24,14 @@ log = structlog.get_logger()
 Stopwatch = Callable[[], float]  # seconds
 SMALLEST_SHARE = 0.25
 NOBODY: Mapping[str, float] = {}
+
+
+class Cards(Protocol):
+    """See ces_scheduler.card_choice."""
+
+    def narrowed(self, job: str, problem: Problem) -> Problem: ...
+
+    def said(self, job: str, reason: Reason) -> Reason: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +53,8 @@ class SolverCalls:
     """The single-job solver as one cycle calls it, with all its answers and the time they took.
 
     ``seeds``: by job. ``time_limit_s``: for each answer. ``fallback``: why ``solver`` is not the one asked for.
-    ``owners``: a job goes where none of them comes too soon, if there is such a place."""
+    ``owners``: a job goes where none of them comes too soon, if there is such a place. ``cards``: what GPU cards can
+    hold of a job."""
 
     solver: Solver
     seeds: Mapping[str, int]
@@ -52,6 +62,7 @@ class SolverCalls:
     time_limit_s: float | None = None
     fallback: str | None = None
     owners: OwnerForecast = field(default_factory=OwnerForecast)
+    cards: Cards | None = None
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     spent_ms: dict[str, float] = field(default_factory=dict)
 
@@ -67,9 +78,15 @@ class SolverCalls:
         """The answer that contains this very plan; None where an earlier cycle found it."""
         return next((answer for answer in self.answers.get(job, ()) if answer.result.plan is plan), None)
 
+    def said(self, job: str, reason: Reason) -> Reason:
+        """The reason, in terms of cards where it is about them."""
+        return reason if self.cards is None else self.cards.said(job, reason)
+
     def _timed(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float], *, sparing: bool) -> Result:
         started = self.seconds()
-        answer = self._answer(job, job.on(cluster), barred, sparing=sparing)
+        problem = job.on(cluster)
+        problem = problem if self.cards is None else self.cards.narrowed(job.name, problem)
+        answer = self._answer(job, problem, barred, sparing=sparing)
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
         self.answers.setdefault(job.name, []).append(answer)
         return answer.result

@@ -23,6 +23,7 @@ from ces_core.model.errors import PolicyError, ProblemError
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.shares import capacity_of
 from ces_scheduler.cpu_levels import STEP
+from ces_scheduler.eligibility import kind_of
 from ces_scheduler.offer import Floats, Offer
 from ces_scheduler.start_cpu import asked_cpu, at_cpu, cpu_level, cpu_range, is_elastic, worker_of
 
@@ -206,7 +207,7 @@ class _Places:
 
     def most_each(self, workers: int, task: Task, asked: int, most: int) -> int:
         """See :func:`most_each`, for workers like this task."""
-        alike = task.arch, bool(task.secrets), frozenset(task.labels.items()), task.memory, task.gpu
+        alike = *kind_of(task), task.memory, task.gpus
         if alike not in self._rooms:
             self._rooms[alike] = self._of(task)
         key = workers, alike, asked, most
@@ -220,7 +221,7 @@ class _Places:
         barred = self.offer.barred(task)
         capacity = self._capacity[:, [name not in barred for name in self._names]]
         room = np.full(capacity.shape[1], np.inf)
-        for row, amount in ((1, task.memory), (2, task.gpu)):
+        for row, amount in ((1, task.memory), (2, task.gpus)):
             if amount:
                 room = np.minimum(room, capacity[row] // amount)
         found: Floats = np.stack([capacity[CPU], room])

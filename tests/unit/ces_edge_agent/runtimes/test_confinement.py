@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,8 +13,11 @@ from pathlib import Path
 import pytest
 from process_node import ENDPOINT, Node, node_in, worker
 
+from ces_common.messages.cards import Card
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
+from ces_edge_agent.cards import FoundCard, MachineCards
+from ces_edge_agent.ports import Refused
 from ces_edge_agent.runtimes import isolation, process
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
@@ -251,11 +255,69 @@ def test_no_process_becomes_a_worker_as_root() -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_worker_with_a_gpu_is_in_the_groups_that_may_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_with_a_gpu_is_in_the_groups_that_may_open_it(tmp_path: Path) -> None:
     devices = [tmp_path / name for name in ("nvidia0", "renderD128", "card0")]
     for device, group in zip(devices, (0, 105, 44), strict=True):
         device.touch()
         os.chown(device, 0, group)
-    monkeypatch.setattr("glob.glob", lambda pattern: [str(each) for each in devices] if "nvidia" in pattern else [])
-    assert isolation.gpu_groups(gpu=True) == [44, 105]
-    assert isolation.gpu_groups(gpu=False) == []
+    assert isolation.device_groups(map(str, devices)) == [44, 105]
+    assert isolation.device_groups([]) == []
+
+
+@pytest.fixture
+def two_cards() -> Iterator[MachineCards]:
+    """With device files of their own in /dev, numbered as no real card is."""
+    paths = [Path(f"/dev/nvidia{number}") for number in (197, 198)]
+    for path in paths:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    yield MachineCards([FoundCard(Card(id=f"GPU-{i}"), i, 197 + i) for i in (0, 1)])
+    for path in paths:
+        path.unlink()
+
+
+@pytest.mark.parametrize(("which", "seen"), [(["GPU-0"], [197]), (["GPU-1"], [198]), (["GPU-0", "GPU-1"], [197, 198])])
+async def test_a_worker_sees_no_card_but_its_own(
+    node: Node, two_cards: MachineCards, which: list[str], seen: list[int]
+) -> None:
+    runtime = await node.restart(cards=two_cards)
+    told = "import glob, os; print(sorted(glob.glob('/dev/nvidia19*')), os.environ.get('CUDA_VISIBLE_DEVICES'))"
+    asking = worker("python", "-c", told).model_copy(update={"gpu": len(which), "cards": which})
+    await runtime.ensure_sandbox(ENDPOINT)
+    await runtime.start(asking)
+    assert (await node.ended()).exit_code == 0
+    assert node.log().strip() == f"{[f'/dev/nvidia{number}' for number in seen]} {','.join(which)}"
+
+
+async def test_a_worker_that_asks_for_no_gpu_sees_none(node: Node, two_cards: MachineCards) -> None:
+    runtime = await node.restart(cards=two_cards)
+    await runtime.ensure_sandbox(ENDPOINT)
+    await runtime.start(worker("python", "-c", "import glob; print(glob.glob('/dev/nvidia*'))"))
+    assert (await node.ended()).exit_code == 0
+    assert node.log().strip() == "[]"
+
+
+async def test_a_worker_whose_card_is_gone_is_refused(node: Node, two_cards: MachineCards) -> None:
+    runtime = await node.restart(cards=two_cards)
+    with pytest.raises(Refused, match="card GPU-9 is not in this machine"):
+        await runtime.prepare(worker("true").model_copy(update={"gpu": 1, "cards": ["GPU-9"]}))
+
+
+async def test_only_a_worker_with_a_gpu_may_name_its_threads(node: Node, two_cards: MachineCards) -> None:
+    """CUDA does, and does not begin where it cannot. Nothing else in /proc can be written."""
+    told = """
+import os
+def writes(path):
+    try:
+        os.close(os.open(path, os.O_WRONLY))
+    except OSError as error:
+        return error.strerror
+    return "yes"
+print(writes("/proc/self/task/%d/comm" % os.getpid()), os.statvfs("/proc/sys").f_flag & os.ST_RDONLY)
+"""
+    runtime = await node.restart(cards=two_cards)
+    for incarnation, (cards, seen) in enumerate([(["GPU-0"], "yes 1"), ([], "Read-only file system 1")]):
+        more = {"gpu": len(cards), "cards": cards, "incarnation": incarnation}
+        await runtime.ensure_sandbox(ENDPOINT)
+        await runtime.start(worker("python", "-c", told).model_copy(update=more))
+        assert (await node.ended(f"a1.{incarnation}")).exit_code == 0
+        assert node.log().strip().splitlines()[-1] == seen

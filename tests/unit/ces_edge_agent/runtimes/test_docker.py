@@ -15,7 +15,9 @@ import docker
 import pytest
 from waiting import until
 
+from ces_common.messages.cards import Card
 from ces_common.messages.desired import DesiredWorker, Endpoint
+from ces_edge_agent.cards import FoundCard, MachineCards
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
 from ces_edge_agent.runtimes import container_secrets
@@ -374,3 +376,23 @@ async def test_a_container_that_keeps_too_much_is_ended_and_says_why(tmp_path: P
             await small.remove(key)
         await small.remove_sandbox("a1")
         await small.close()
+
+
+@engine
+async def test_the_engine_is_told_which_cards_a_worker_gets(
+    runtime: DockerRuntime, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not just how many: those would be the first ones, for every worker."""
+    runtime._cards = MachineCards([FoundCard(Card(id=f"GPU-{i}"), i, i) for i in (0, 1)])
+    monkeypatch.setattr(runtime, "_run", lambda *_: None)  # without such cards nothing would start
+    await runtime.ensure_sandbox(ENDPOINT)
+    for incarnation, (cards, asked) in enumerate([(["GPU-1"], ["GPU-1"]), (["gpu0"], ["GPU-0"]), ([], None)]):
+        asking = worker("true", incarnation=incarnation).model_copy(update={"gpu": 1, "cards": cards})
+        await runtime.start(asking)
+        made = client.api.inspect_container(runtime._engine.name(asking.key))
+        (request,) = made["HostConfig"]["DeviceRequests"]
+        assert (request["DeviceIDs"] or None, request["Count"]) == (asked, 0 if asked else 1)
+        assert request["Capabilities"] == [["gpu"]]
+        told = [each for each in made["Config"]["Env"] if each.startswith("CUDA_VISIBLE_DEVICES=")]
+        assert told == ([f"CUDA_VISIBLE_DEVICES={asked[0]}"] if asked else [])
+        client.api.remove_container(made["Id"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from manager_world import World, ring
+from pydantic import ValidationError
 
 from ces_common.db.tables import NodeRow
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
@@ -141,3 +142,42 @@ def test_tokens_expire_and_may_be_for_one_name(world: World) -> None:
     with pytest.raises(Forbidden, match="not known"):
         world.write(lambda tx: membership.join_node(tx, request(forged, "e")))
     assert "e" not in node_states(world)
+
+
+def rejoin(world: World, name: str, **more: object) -> None:
+    token = world.write(lambda tx: membership.create_token(tx, JoinTokenRequest(node=name)))
+    world.write(lambda tx: membership.join_node(tx, request(token, name, **more)))
+
+
+def test_cards_are_those_that_a_node_names_and_numbers_for_the_rest(world: World) -> None:
+    named = {"id": "GPU-1", "model": "Tesla T4", "memory": 2**34, "shareable": "counted"}
+    rejoin(world, "new", gpu=2, cards=[named])
+    (node,) = (each for each in world.snapshot().nodes if each.name == "new")
+    assert [card.id for card in node.cards] == ["GPU-1", "gpu1"]
+    assert node.cards[0].model_dump() == named
+
+
+def test_a_node_whose_cards_are_in_use_keeps_them(world: World) -> None:
+    rejoin(world, "new", gpu=1)
+    world.beat("new")
+    job = world.submit(ring(tasks=1, gpu=1))
+    world.run(job, ["new"])
+    with pytest.raises(Conflict, match="card gpu0 is in use"):
+        rejoin(world, "new", gpu=1, cards=[{"id": "GPU-1"}])
+    rejoin(world, "new", gpu=2)
+    world.cancel(job)
+    world.confirm(job)
+    rejoin(world, "new", gpu=1, cards=[{"id": "GPU-1"}])
+
+
+@pytest.mark.parametrize(
+    ("cards", "why"),
+    [
+        ([{"id": "GPU-1"}, {"id": "GPU-1"}], "card GPU-1 is named twice"),
+        ([{"id": "GPU-1"}, {"id": "GPU-2"}, {"id": "GPU-3"}], "names 3 cards, and gpu says 2"),
+        ([{"id": "GPU 1"}], "should match pattern"),
+    ],
+)
+def test_cards_that_cannot_be(world: World, cards: list[dict[str, str]], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        rejoin(world, "new", gpu=2, cards=cards)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ces_client.audit import plan_checks, promises
+from ces_client.audit.cards import CardBooks
 from ces_client.audit.cpu_amounts import amounts_of, cpu_held, wrong_start
 from ces_client.audit.deadlines import Deadlines
 from ces_client.audit.findings import NOWHERE, Findings
@@ -30,7 +31,7 @@ class Books:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self._usage = Usage(inventory)
-        self._reservations = Reservations()
+        self._reservations, self._cards = Reservations(), CardBooks()
         self.deadlines = Deadlines()
         found = Findings()
         self.findings, self._find, self._check, self._found = found.all, found.add, found.check, found
@@ -136,6 +137,7 @@ class Books:
     def _node(self, data: Mapping[str, Any]) -> None:
         self._nodes.read(data)
         self._usage.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
+        self._cards.set_node(data)
         self._reservations.disturb(self._time)
 
     # jobs
@@ -261,12 +263,16 @@ class Books:
         if sign > 0:
             job.live.add(allocation.id)
             return
-        self._addresses[allocation.address, allocation.port] -= 1
+        self._give_back(allocation)
         job.live.discard(allocation.id)
         if job.next is not None:
             self._hold_next(job, job.next)
         if not job.live and job.next is None:
             self._reservations.end(allocation.job, self._time)
+
+    def _give_back(self, allocation: Allocation) -> None:
+        self._addresses[allocation.address, allocation.port] -= 1
+        self._cards.drop(allocation)
 
     # plans
 
@@ -293,25 +299,19 @@ class Books:
 
     def _made(self, name: str, data: Mapping[str, Any]) -> list[Allocation]:
         """The allocations of a committed plan or resize, which is checked."""
-        allocations = data.get("allocations", [])
-        made = []
-        tasks, places = [each["task"] for each in allocations], {each["task"]: each["node"] for each in allocations}
+        made = [Allocation.made(each, name, data["attempt"], self._time) for each in data.get("allocations", [])]
+        tasks, places = [each.task for each in made], {each.task: each.node for each in made}
         nodes = dict.fromkeys(places.values())
         self._check(promises.READY, self._nodes.wrong(nodes, self._late, self._usage), len(nodes))
-        for each in allocations:
-            if self._addresses[each["address"], each["port"]]:
-                self._find(promises.ADDRESS, f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
-            made.append(
-                Allocation(
-                    id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
-                    port=each["port"], since=self._time, attempt=data["attempt"], cpu=each.get("cpu_desired"),
-                )
-            )  # fmt: skip
-            self.allocations[each["id"]] = made[-1]
-            self._addresses[each["address"], each["port"]] += 1
+        for each in made:
+            if self._addresses[each.address, each.port]:
+                self._find(promises.ADDRESS, f"{each.task} gets {each.address}:{each.port}, which is in use")
+            self.allocations[each.id] = each
+            self._addresses[each.address, each.port] += 1
         request, flows, links = self._request_of(name), data.get("flows", []), self._inventory.links
         wrong = [*plan_checks.wrong_tasks(name, request, tasks), *wrong_start(name, request, made)]
         self._check(promises.REQUEST, wrong, request is not None)
+        self._check(promises.CARD, self._cards.take(made, request), sum(len(each.cards or ()) for each in made))
         self._check(promises.ADDRESS, plan_checks.wrong_numbers(flows, self._numbers), len(made) + len(flows))
         self._check(promises.RATE, plan_checks.wrong_rates(flows), len(flows))
         self._check(promises.PATH, plan_checks.wrong_paths(places, flows, links), len(flows))
@@ -363,7 +363,7 @@ class Books:
         job.next = None
         if not data["done"]:
             for made in coming.allocations:
-                self._addresses[made.address, made.port] -= 1
+                self._give_back(made)
                 del self.allocations[made.id]
             return
         early = [f"job {name} has its new size while something of its former one is live"] if job.live else []

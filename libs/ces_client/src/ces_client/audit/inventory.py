@@ -15,7 +15,8 @@ class JobRequest:
     """What a job asked for, by task. ``expected_s``: its declared duration, None if it declares none. ``suspendable``:
     whether it may be frozen for a more urgent job, None if unknown. ``elastic``: the group of a malleable job that has
     no fixed number of tasks; ``sizes``: the numbers that it may have; ``cpu``: the least and the most millicores that
-    each of its tasks may have while it runs, None where that does not change."""
+    each of its tasks may have while it runs, None where that does not change; ``shares``: thousandths of a GPU card, by
+    task that asks for a part of one."""
 
     tasks: Mapping[str, Amounts]
     expected_s: float | None = None
@@ -23,6 +24,7 @@ class JobRequest:
     elastic: str | None = None
     sizes: Collection[int] = ()
     cpu: tuple[int, int] | None = None
+    shares: Mapping[str, int] = field(default_factory=dict)
 
     def amounts(self, task: str) -> Amounts:
         """What a task asked for; nothing where the job has no such task at any size."""

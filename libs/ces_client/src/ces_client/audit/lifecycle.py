@@ -63,7 +63,8 @@ class NextSize:
 @dataclass
 class Allocation:
     """A task on a node. ``since`` and ``until``: when it began and ceased to hold capacity; ``held``: what it holds
-    now; ``cpu``: the millicores that its worker is to have, where that was chosen."""
+    now; ``cpu``: the millicores that its worker is to have, where that was chosen; ``cards``: ids of those that are
+    its, None where the log does not tell; ``gpu_share`` and ``gpu_memory``: thousandths and bytes, of a part of one."""
 
     id: str
     job: str
@@ -78,6 +79,19 @@ class Allocation:
     until: str | None = None
     held: Amounts = NOTHING
     cpu: int | None = None
+    cards: tuple[str, ...] | None = None
+    gpu_share: int = 0
+    gpu_memory: int = 0
+
+    @staticmethod
+    def made(told: Mapping[str, Any], job: str, attempt: int, since: str) -> Allocation:
+        """As a plan or a resize tells of it."""
+        same = {name: told[name] for name in ("id", "task", "node", "address", "port")}
+        cards = tuple(told["cards"]) if "cards" in told else None
+        part = {name: told.get(name, 0) for name in ("gpu_share", "gpu_memory")}
+        return Allocation(
+            **same, **part, job=job, attempt=attempt, since=since, cpu=told.get("cpu_desired"), cards=cards
+        )
 
     @property
     def live(self) -> bool:

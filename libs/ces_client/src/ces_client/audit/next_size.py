@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
-from ces_client.audit.inventory import Amounts, Hop
+from ces_client.audit.cards import numbers
+from ces_client.audit.inventory import NOTHING, Amounts, Hop
 from ces_client.audit.lifecycle import Allocation, Flow, Job, NextSize
 
 
@@ -19,6 +20,12 @@ def beyond(
     asked = _by_node((each.node, amounts(each)) for each in coming.allocations)
     more = asked - held
     nodes = {node: (more[node, 0], more[node, 1], more[node, 2]) for node, _ in more}
+    live = [allocations[name] for name in job.live]
+    told = all(each.cards is not None for each in live)
+    has, both = numbers(live), numbers([*live, *coming.allocations] if told else ())
+    for node in both.keys() & {each.node for each in coming.allocations}:  # those that it gets, not just as many
+        cpu, memory, _ = nodes.get(node, NOTHING)
+        nodes[node] = (cpu, memory, both[node] - has.get(node, 0))
     return nodes, dict(_by_link(coming.flows.values()) - _by_link(job.flows.values()))
 
 

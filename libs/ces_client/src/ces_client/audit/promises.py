@@ -18,7 +18,7 @@ class Promise:
 
 LOG, STEP, TWICE, HELD = "log", "step", "twice", "held"
 NODE, LINK, READY, REQUEST = "node-capacity", "link-capacity", "node-ready", "request"
-RATE, PATH, ADDRESS = "flow-rate", "flow-path", "address"
+RATE, PATH, ADDRESS, CARD = "flow-rate", "flow-path", "address", "gpu-card"
 DEADLINE, RESERVATION = "deadline", "reservation"
 
 # By the kind of the findings that tell where it is broken.
@@ -26,6 +26,10 @@ PROMISES: Final[Mapping[str, Promise]] = {
     NODE: Promise(
         "No node gives out more CPU, memory or GPUs than it has.",
         "each time that more of a node is given out",
+    ),
+    CARD: Promise(
+        "Each task gets GPU cards as it asked for; no card is given out twice, nor more of a shared one than it has.",
+        "each card that a task is given",
     ),
     LINK: Promise(
         "No link or shared medium has more bandwidth given out than it can surely carry: 95 %, of tunnels less.",

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ces_client.view.cards import task_cards
 from ces_client.view.confinement import confined_tasks
 from ces_client.view.deadline import deadline_text, policy_text
 from ces_client.view.formats import DASH, number, signal_name, since, span, state_text
@@ -229,6 +230,7 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
     facts.append(("when cut off", view.disconnect))
     facts.append(("when preempted", view.preemption))
     facts += [("confined", text) for text in confined_tasks(view.placement)]
+    facts += [("GPU", text) for text in task_cards(view.placement)]
     facts += [
         ("command", command) for command in sorted({" ".join(task.command) for task in view.placement}) if command
     ]

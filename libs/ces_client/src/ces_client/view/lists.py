@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ces_client.view.cards import card_text
 from ces_client.view.confinement import confinement_text
 from ces_client.view.deadline import deadline_text
 from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate, since, state_text
@@ -169,6 +170,8 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("tasks", ", ".join(node.allocations) or DASH),
         ("data", ", ".join(node.datasets) or DASH),
     ]
+    if node.cards:
+        facts[3:3] = [("card", card_text(card)) for card in node.cards]
     if node.calendar is not None:
         facts.append(("owner", calendar_text(node.calendar, now)))
     if node.warning is not None:

@@ -23,6 +23,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
+from ces_common.messages.cards import Card
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
@@ -78,6 +79,7 @@ class NodeRow(Base):
     cpu: Mapped[int] = mapped_column(BigInteger)
     memory: Mapped[int] = mapped_column(BigInteger)
     gpu: Mapped[int] = mapped_column(Integer)
+    cards: Mapped[list[Card]] = mapped_column(Json(list[Card]), default=list, server_default="[]")
     arch: Mapped[str] = mapped_column(String(32))
     labels: Mapped[dict[str, str]] = mapped_column(Json(dict[str, str]))
     runtime: Mapped[str] = mapped_column(String(16))
@@ -217,7 +219,9 @@ class AllocationRow(Base):
     """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten. ``cpu``:
     what it holds, 0 while the job is suspended. ``cpu_desired``: what its worker is to have since version
     ``cpu_since``; None: what its task asks for. ``being_started``: its agent says that it has been at it for a while;
-    ``waits``: for what. ``reason``: why it ended, or, where it starts again, why it did before."""
+    ``waits``: for what. ``reason``: why it ended, or, where it starts again, why it did before. ``cards``: ids of those
+    that are its, by which alone they are told apart; ``gpu``, the number, leaves out what the present attempt of a job
+    that goes to another size has anyway."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -235,6 +239,9 @@ class AllocationRow(Base):
     cpu: Mapped[int] = mapped_column(BigInteger)
     memory: Mapped[int] = mapped_column(BigInteger)
     gpu: Mapped[int] = mapped_column(Integer)
+    cards: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
+    gpu_share: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    gpu_memory: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     incarnation: Mapped[int] = mapped_column(Integer, default=1)
     being_started: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     waits: Mapped[str | None] = mapped_column(Text)

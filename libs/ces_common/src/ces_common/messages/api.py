@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from ces_common.deadline import JobDeadline
 from ces_common.elastic import Elastic
@@ -13,6 +13,7 @@ from ces_common.fields import MAX_LABELS, Document, NodeName
 from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
+from ces_common.messages.cards import Card, Cards, CardView
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
@@ -47,6 +48,10 @@ class TaskView(Message):
     memory: int
     gpu: int = 0
     cpu_desired: int | None = None
+    gpu_share: int = 0  # thousandths of one card, where it asks for a share
+    gpu_memory: int = 0  # bytes of that card
+    gpu_models: list[str] = []
+    cards: list[str] = []  # those that it has
     image: str | None = None
     command: list[str] = []
     allocation: str | None = None
@@ -200,6 +205,7 @@ class NodeView(Message):
     cpu_allocated: int
     memory_allocated: int
     gpu_allocated: int
+    cards: list[CardView] = []  # one for each GPU
     cpu_used: float | None = None
     memory_used: int | None = None
     arch: str
@@ -335,7 +341,7 @@ class JoinTokenRequest(Document):
 
 class JoinRequest(Document):
     """``POST /v1/nodes/join`` (authorised by the token, signed with the node's key): what a node has, and its public
-    NATS user key (nkey U...)."""
+    NATS user key (nkey U...). ``cards``: its GPUs, as far as they are known one by one, of ``gpu`` in all."""
 
     token: Id
     name: NodeName
@@ -343,11 +349,22 @@ class JoinRequest(Document):
     cpu: Annotated[int, Field(ge=0, le=LARGEST)]  # millicores
     memory: Annotated[int, Field(ge=0, le=LARGEST)]  # bytes
     gpu: Annotated[int, Field(ge=0, le=1024)] = 0
+    cards: Cards = []
     arch: Annotated[str, Field(max_length=32)] = ""
     labels: Annotated[dict[Id, Id], Field(max_length=MAX_LABELS)] = {}
     runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     host_address: Annotated[str, Field(max_length=64)] = "127.0.0.1"
+
+    @field_validator("cards")
+    @classmethod
+    def _cards_once(cls, value: list[Card], info: ValidationInfo) -> list[Card]:
+        ids = [card.id for card in value]
+        if twice := sorted({each for each in ids if ids.count(each) > 1}):
+            raise ValueError(f"card {twice[0]} is named twice")
+        if len(value) > info.data.get("gpu", 0):
+            raise ValueError(f"names {len(value)} cards, and gpu says {info.data.get('gpu', 0)}: make them one number")
+        return value
 
 
 class JoinAnswer(Message):

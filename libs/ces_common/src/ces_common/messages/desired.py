@@ -26,7 +26,9 @@ class DesiredWorker(Message):
     """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: names of the files that
     it needs besides; what is in them the agent asks the manager for. ``elastic_cpu``: ``cpu`` may change while it runs,
     and the agent says how much it has. ``restore``: it is to begin from the first of
-    ``checkpoints`` that can be had, and not from what may lie in its job's folder on this node."""
+    ``checkpoints`` that can be had, and not from what may lie in its job's folder on this node. ``cards``: which GPUs
+    it has; none named by a manager that knows only how many. ``gpu_share``: thousandths of the one that it has
+    a part of, with ``gpu_memory`` bytes; 0: it has them whole."""
 
     allocation: str
     incarnation: Small
@@ -43,6 +45,9 @@ class DesiredWorker(Message):
     elastic_cpu: bool = False
     memory: Count
     gpu: Small = 0
+    cards: list[str] = []
+    gpu_share: Small = 0
+    gpu_memory: Count = 0
     paused: bool = False
     checkpoint: bool = False  # it has a folder for checkpoints, which stays when it ends
     restore: bool = False

@@ -11,6 +11,7 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, ExitCode, Id, Number, Small
+from ces_common.messages.cards import Card
 from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
 from ces_common.messages.identities import SessionChanged, TokenChanged
 from ces_common.messages.plans import (
@@ -205,6 +206,7 @@ class NodeChanged(Message):
     cpu: Count = 0  # millicores
     memory: Count = 0  # bytes
     gpu: Small = 0
+    cards: list[Card] = []
 
 
 class NetworkReady(Message):

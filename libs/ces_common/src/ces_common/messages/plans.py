@@ -34,7 +34,8 @@ class PolicyAdvice(Message):
 
 class PlanProposed(Message):
     """A scheduler's proposal; only the manager's commit makes it true. ``cpu``: with what each worker with elastic CPU
-    begins; None: as its file says."""
+    begins; None: as its file says. ``cards``: task -> ids of the cards that it gets on its node, of those that ask for
+    GPUs."""
 
     plan: str
     job: str
@@ -47,6 +48,7 @@ class PlanProposed(Message):
     considered: dict[str, Any] = {}
     size: Small | None = None  # of a malleable job; None: as it is
     cpu: Annotated[Count, Field(gt=0)] | None = None
+    cards: dict[str, list[str]] = {}
 
 
 class PlanCommitted(Message):
@@ -163,6 +165,7 @@ class ResizeProposed(Message):
     flows: list[FlowPlan]
     metrics: dict[str, Number] = {}
     considered: dict[str, Any] = {}
+    cards: dict[str, list[str]] = {}
 
 
 class ResizeCommitted(Message):

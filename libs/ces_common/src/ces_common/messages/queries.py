@@ -47,10 +47,10 @@ class PlanQuery(Message):
 class PlanAnswer(Message):
     """``feasible``: it has a place now. Where it has none, ``position``, ``start_at`` and ``held_by`` tell how it would
     stand in the queue (see QueueStatus); None or empty where that is not known. ``size``: at which a malleable job that
-    has a place would start; None of any other. ``cpu``: the millicores with which its workers would begin, where that
-    is not what its file says. ``end_at``: when a job with a deadline would have ended, at the
-    earliest where that is too late. ``lacking``: of the nodes that were refused for having too little free for a task
-    alone, how much that is; where these are very many, of the first."""
+    has a place would start; None of any other. ``cards``: ids of those that each task would get.
+    ``cpu``: the millicores with which its workers would begin, where that is not what its file says. ``end_at``: when a
+    job with a deadline would have ended, at the earliest where that is too late. ``lacking``: of the nodes that were
+    refused for having too little free for a task alone, how much that is; where these are very many, of the first."""
 
     feasible: bool
     version: Count
@@ -71,6 +71,7 @@ class PlanAnswer(Message):
     policy: PolicyAdvice | None = None  # None: none was followed
     fallback: str | None = None  # why none was followed though the scheduler was told to
     size: Small | None = None
+    cards: dict[str, list[str]] = {}
     cpu: Count | None = None
     end_at: datetime | None = None
 

@@ -14,6 +14,7 @@ from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
+from ces_common.messages.cards import Card
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.owner_calendar import OwnerCalendar
@@ -32,6 +33,7 @@ class NodeRecord(Message):
     cpu: Count
     memory: Count
     gpu: Small = 0
+    cards: list[Card] = []  # one for each GPU
     arch: str = ""
     labels: dict[str, str] = {}
     runtime: RuntimeKind = RuntimeKind.PROCESS
@@ -102,7 +104,8 @@ def kinds_on_media(links: Iterable[LinkRecord]) -> dict[str, set[LinkKind]]:
 class AllocationRecord(Message):
     """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together. Where
     its CPU was chosen, ``cpu`` says how many millicores it holds, and ``cpu_desired`` how many its worker is
-    to have, since version ``cpu_since``."""
+    to have, since version ``cpu_since``. ``cards``: ids of those that it holds on its node;
+    ``gpu_share``: where it has a part of one, thousandths of that, with ``gpu_memory`` bytes."""
 
     id: str
     task: str
@@ -118,6 +121,9 @@ class AllocationRecord(Message):
     cpu: Count | None = None
     cpu_desired: Count | None = None
     cpu_since: Count | None = None
+    cards: list[str] = []
+    gpu_share: Small = 0
+    gpu_memory: Count = 0
 
     @property
     def over(self) -> bool:

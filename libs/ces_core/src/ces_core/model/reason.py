@@ -64,6 +64,7 @@ class Reason:
         ``poor-bandwidth``           there is room, but the flows would be satisfied less than is worth starting with
         ``preempting``               running jobs of lower priority make room for it, and have not done so yet
         ``solver-failed``            the solver did not come to an end (``where`` says why)
+        ``gpu-share``                no card has the share of it that a task asks for (``where`` says what is free)
         ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
     permanent:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
@@ -135,6 +136,8 @@ class Reason:
                 return "less urgent jobs are making room for it"
             case "solver-failed":
                 return f"the solver failed on it: {self.where}"
+            case "gpu-share":
+                return str(self.where)
             case "beyond-policy":
                 return f"the solver's policy was made for {self.where} at most"
             case code if code.endswith("-per-node"):

@@ -20,6 +20,7 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
+from ces_edge_agent.cards import NO_CARDS, MachineCards
 from ces_edge_agent.checkpoints.archive import Packed
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
@@ -49,8 +50,8 @@ _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 class DockerRuntime:
     """``allowed_images``: patterns of the images that workers may use. ``pull``: whether an allowed image that
     the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. ``disk``: bytes that a worker
-    may keep. ``lent``: other containers get the CPU first. Only containers with the labels of ``cluster`` and
-    ``node`` are ever touched."""
+    may keep. ``lent``: other containers get the CPU first. ``cards``: the machine's GPUs. Only containers with the
+    labels of ``cluster`` and ``node`` are ever touched."""
 
     enforced = frozenset({"cpu", "memory", "pids"})
 
@@ -65,13 +66,14 @@ class DockerRuntime:
         engine: str | None = None,
         disk: int = DISK,
         lent: bool = False,
+        cards: MachineCards = NO_CARDS,
     ) -> None:
         self.logs = LogFolder(state_dir.resolve() / "logs")
         self._engine = Engine(engine, cluster, node)
         self._images = ImageStore(self._engine, allowed_images, pull)
         self._sandbox_image = sandbox_image
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
-        self._disk, self._lent = disk, lent
+        self._disk, self._lent, self._cards = disk, lent, cards
         self._disk_limited = self._disk_measured = self._filtered = False
         self._meter = ContainerMeter(self._engine, state_dir.resolve() / "overfull", disk)
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
@@ -181,6 +183,7 @@ class DockerRuntime:
         await self._call(self._prepare, worker)
 
     def _prepare(self, worker: DesiredWorker) -> None:
+        self._cards.check(worker)
         with answering(f"the image of worker {worker.key}"):
             self._images.get(worker.image)
 
@@ -228,7 +231,7 @@ class DockerRuntime:
             "ces.log-base": str(self.logs.end(worker.allocation)),
         }
         options = container_disk.options(folder, worker.memory, self._disk, self._disk_limited)
-        env = worker.env
+        env = worker.env | self._cards.environment(worker)
         if worker.checkpoint:
             limit = self._disk if self._disk_limited else None
             options["mounts"].append(container_checkpoints.mount(self._engine, worker.job, limit))
@@ -236,7 +239,8 @@ class DockerRuntime:
         if worker.secrets:
             options["mounts"].append(container_secrets.mount())
             env = {**env, SECRETS_DIR: container_secrets.FOLDER}
-        gpus = [DeviceRequest(count=worker.gpu, capabilities=[["gpu"]])] if worker.gpu else None
+        which = {"device_ids": self._cards.engine_ids(worker)} if worker.cards else {"count": worker.gpu}
+        gpus = [DeviceRequest(**which, capabilities=[["gpu"]])] if worker.gpu or worker.gpu_share else None
         try:
             made = client.create_container(
                 image,

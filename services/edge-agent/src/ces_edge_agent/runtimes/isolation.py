@@ -8,7 +8,6 @@ or read-only. What it needs to run is shown even where its user could not reach 
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ from ces_edge_agent.runtimes import secret_files
 from ces_edge_agent.runtimes.record import WorkerRecord
 
 _PLAIN_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-_GPU_DEVICES = ("/dev/nvidia*", "/dev/nvhost*", "/dev/nvmap", "/dev/dri/*", "/dev/kfd")
+_OF_THE_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "driver", "scsi", "tty")  # in /proc
 _TMP = "/tmp"  # noqa: S108
 _PRIVATE = ("/run", "/root", "/etc/ces")
 _CLOSED, _OPEN = "mode=755", "mode=1777"
@@ -33,9 +32,9 @@ def private_tmp(program: str, argv: list[str]) -> bool:
     return not any(f"{_TMP}/" in part for part in (program, *argv))
 
 
-def gpu_groups(gpu: bool) -> list[int]:
-    """The groups that may open the machine's GPUs, for a worker that is to use them."""
-    return sorted({os.stat(path).st_gid for path in _gpu_devices()} - {0}) if gpu else []
+def device_groups(devices: Iterable[str]) -> list[int]:
+    """The groups that may open these device files."""
+    return sorted({os.stat(path).st_gid for path in devices if os.path.exists(path)} - {0})
 
 
 def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
@@ -48,9 +47,9 @@ def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     shown = {path: os.open(path, os.O_PATH) for path in (*record.show, *record.writable) if os.path.exists(path)}
     hosts = os.open(record.hosts, os.O_PATH) if record.hosts else None
-    devices = _devices(record.gpu)
+    devices = _devices(record.devices)
     linux.set_mount_attributes("/", on=_READ_ONLY, recursive=True)
-    linux.mount("proc", "/proc", "proc", _KERNEL)
+    _make_proc(writable=bool(record.devices))
     if record.netns is not None:  # it shows the devices of one network
         linux.mount("sysfs", "/sys", "sysfs", _KERNEL)
     if hosts is not None:
@@ -119,12 +118,18 @@ def _bind(fd: int, path: str, off: int = 0) -> None:
     os.close(fd)
 
 
-def _gpu_devices() -> list[str]:
-    return [path for pattern in _GPU_DEVICES for path in glob.glob(pattern)]
+def _make_proc(writable: bool) -> None:
+    """``writable``: where its processes are concerned, and nowhere else: CUDA gives its threads names there, and does
+    not begin where it cannot."""
+    linux.mount("proc", "/proc", "proc", _KERNEL & ~linux.MS_RDONLY if writable else _KERNEL)
+    for path in (f"/proc/{name}" for name in _OF_THE_KERNEL if writable):
+        if os.path.exists(path):
+            linux.mount(path, path, flags=linux.MS_BIND)
+            linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)
 
 
-def _devices(gpu: bool) -> dict[str, int]:
-    paths = [f"/dev/{name}" for name in _PLAIN_DEVICES] + (_gpu_devices() if gpu else [])
+def _devices(more: Iterable[str]) -> dict[str, int]:
+    paths = [*(f"/dev/{name}" for name in _PLAIN_DEVICES), *more]
     return {path: os.open(path, os.O_PATH) for path in paths if os.path.exists(path) and not os.path.isdir(path)}
 
 

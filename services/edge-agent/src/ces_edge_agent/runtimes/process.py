@@ -24,6 +24,7 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
+from ces_edge_agent.cards import NO_CARDS, MachineCards
 from ces_edge_agent.checkpoints.archive import Packed, Unfit
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
@@ -53,7 +54,7 @@ class ProcessRuntime:
     """``isolate`` (needs root) gives each allocation a network namespace. Workers of root's agent are confined:
     each has mounts and process ids of its own, and a user of ``uids``. ``hide``: files and folders that they do not
     see, besides ``state_dir``. ``disk``: bytes that a worker may keep in its folder. ``lent``: its owner's programs get
-    the CPU first. A worker's image is ignored; ``python`` in its command is the agent's interpreter."""
+    the CPU first. ``cards``: the machine's GPUs. An image is ignored; ``python`` is the agent's interpreter."""
 
     def __init__(
         self,
@@ -65,16 +66,16 @@ class ProcessRuntime:
         uids: range = parse_uids(DEFAULT_UIDS),
         disk: int = DISK,
         lent: bool = False,
+        cards: MachineCards = NO_CARDS,
     ) -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
         self._hide = [str(self._state), *(str(path.resolve()) for path in hide)]
-        self._disk = disk
         self._workers = self._state / "workers"
         self._users = WorkerUsers(self._state / "work", uids)
         self._checkpoints = CheckpointFolders(self._state / "checkpoints")
         self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
-        self._lent = lent
+        self._disk, self._lent, self._cards = disk, lent, cards
         # Apart, where one machine has lent nodes and others: a whole subtree has the lowest weight.
         self._group_prefix = f"{'ces-lent' if lent else 'ces'}/{cluster}-{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
@@ -168,12 +169,8 @@ class ProcessRuntime:
         return await asyncio.to_thread(self._all_status)
 
     def _all_status(self) -> dict[str, WorkerStatus]:
-        found = {}
-        for directory in self._directories():
-            status = self._status(directory)
-            if status is not None:
-                found[directory.name] = status
-        return found
+        statuses = {directory.name: self._status(directory) for directory in self._directories()}
+        return {name: status for name, status in statuses.items() if status is not None}
 
     def _directories(self) -> list[Path]:
         return [entry for entry in self._workers.iterdir() if not entry.name.startswith(".")]
@@ -230,6 +227,7 @@ class ProcessRuntime:
 
     async def prepare(self, worker: DesiredWorker) -> None:
         """There is nothing to fetch. Secrets of workers that share a user would be each other's."""
+        self._cards.check(worker)
         if worker.secrets and not self.confinement.keeps_secrets:
             raise Refused(f"only workers with a user of their own are given secrets, and here all share one: {REMEDY}")
 
@@ -290,9 +288,9 @@ class ProcessRuntime:
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             **worker.env,
+            **self._cards.environment(worker),
+            _MARK: self._mark(worker.key).removeprefix(f"{_MARK}="),
         }
-        name, _, value = self._mark(worker.key).partition("=")
-        env[name] = value
         program, argv = resolve(worker.command, env["PATH"], folder)
         boxes = self._sandboxes if self._isolate else None
         if (confined := self._confined) and not private_tmp(program, argv):
@@ -322,7 +320,7 @@ class ProcessRuntime:
             cpu=worker.cpu,
             memory=worker.memory,
             pids=PIDS,
-            gpu=worker.gpu > 0,
+            devices=self._cards.device_files(worker),
             cgroup=f"{self._group_prefix}/{worker.key}",
             cgroup_roots=self._roots,
             netns=str(boxes.namespace(worker.allocation)) if boxes else None,

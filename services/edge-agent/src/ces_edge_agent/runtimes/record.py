@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 from _thread import get_ident  # the threading module would cost the shim its quick start
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ces_edge_agent.files import sync, write_atomically
@@ -45,7 +45,6 @@ class WorkerRecord:
     cpu: int
     memory: int
     pids: int
-    gpu: bool
     cgroup: str
     cgroup_roots: dict[str, str]
     netns: str | None
@@ -65,6 +64,10 @@ class WorkerRecord:
     """The folder of its job's checkpoints; None where it has none."""
     lowest: bool = False
     """Whether it gets the CPU that nobody else on the machine wants."""
+    devices: list[str] = field(default_factory=list)
+    """The device files of GPUs that it sees."""
+    gpu: bool = False
+    """Whether it sees all of them, in the record of an agent of before."""
 
     @property
     def writable(self) -> list[str]:

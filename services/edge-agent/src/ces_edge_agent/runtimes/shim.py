@@ -287,7 +287,7 @@ def _become(
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")  # rather a worker than its shim
         os.umask(0o022)
-        groups = isolation.gpu_groups(worker.gpu)
+        groups = isolation.device_groups(worker.devices)
         if worker.confined:
             isolation.enter(worker, secrets)
         elif worker.secrets is not None:

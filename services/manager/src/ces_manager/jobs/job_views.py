@@ -127,6 +127,7 @@ def _task_view(
             "exit_code": allocation.exit_code,
             "reason": "; ".join(filter(None, (allocation.reason, allocation.waits))) or None,
             "cpu_desired": allocation.cpu_desired,
+            "cards": allocation.cards,
             "progress": measurements.progress(allocation.node, allocation.id),
             **({} if node is None else {name: getattr(node, name) for name in _OF_NODE}),
         }

@@ -59,6 +59,13 @@ def held_of_nodes(tx: ReadTx, row: JobRow) -> Counter[tuple[str, str]]:
     return held
 
 
+def held_cards(tx: ReadTx, row: JobRow) -> set[tuple[str, str]]:
+    """Node and id of each card that the present attempt holds."""
+    live = (AllocationRow.job == row.id) & (AllocationRow.attempt == row.attempt) & AllocationRow.state.in_(LIVE_STATES)
+    rows = tx.session.execute(select(AllocationRow.node, AllocationRow.cards).where(live))
+    return {(node, card) for node, cards in rows for card in cards}
+
+
 def hold_nodes(tx: WriteTx, row: JobRow, allocations: Sequence[AllocationRow]) -> None:
     """Let the next attempt's allocations hold what goes beyond what is left of the present one. Called again whenever
     some of that is gone, so that nobody else gets it in between."""
@@ -68,6 +75,10 @@ def hold_nodes(tx: WriteTx, row: JobRow, allocations: Sequence[AllocationRow]) -
         asked = [((each.node, resource), getattr(tasks[each.rank], resource)) for each in allocations]
         for allocation, amount in zip(allocations, beyond(asked, held), strict=True):
             setattr(allocation, resource, amount)
+    present = held_cards(tx, row)
+    for each in allocations:
+        if each.cards:  # it needs these, and not just as many
+            each.gpu = sum((each.node, card) not in present for card in each.cards)
 
 
 def hold_links(tx: WriteTx, flows: Sequence[ReservationRow], held: Mapping[tuple[str, str], int]) -> None:

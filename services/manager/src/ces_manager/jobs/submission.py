@@ -11,7 +11,7 @@ from ulid import ULID
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.disconnect import STOP
-from ces_common.jobfile import JobFile
+from ces_common.jobfile import JobFile, TaskGroup
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
@@ -104,6 +104,11 @@ def _former_hash(jobfile: JobFile) -> str | None:
     return _hash(jobfile.model_copy(update={"disconnect": STOP}))
 
 
+def _later_of(group: TaskGroup) -> dict[str, Any]:
+    secrets: dict[str, Any] = {} if group.secrets else {"secrets": True}
+    return secrets if group.constraints.gpu_model else secrets | {"constraints": {"gpu_model": True}}
+
+
 def _hash(jobfile: JobFile) -> str:
     """The hash of a job file. A field that came later than the first ones, and has its default, is left out: a client
     may repeat a request across an upgrade."""
@@ -116,5 +121,5 @@ def _hash(jobfile: JobFile) -> str:
         left_out["flows"] = {"inputs"}
     if jobfile.elastic is not None and jobfile.elastic.cpu is None:
         left_out["elastic"] = {"cpu"}
-    left_out["tasks"] = {i: {"secrets"} for i, group in enumerate(jobfile.tasks) if not group.secrets}
+    left_out["tasks"] = {i: _later_of(group) for i, group in enumerate(jobfile.tasks)}
     return sha256(jobfile.model_dump_json(exclude=left_out).encode()).hexdigest()

@@ -87,6 +87,7 @@ class Looker:
         found: dict[str, Record] = {}
         for row in tx.session.execute(_NODES):
             known = _plain(row._mapping)
+            known["cards"] = [card.model_dump(mode="json") for card in row.cards]
             name, beat = known.pop("name"), self._fresh_beat(row.name, now)
             cpu, memory, gpu = held.get(name, (0, 0, 0))
             found[name] = known | {

@@ -14,13 +14,14 @@ from ces_common.db.access_tables import JoinTokenRow
 from ces_common.db.tables import LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
+from ces_common.messages.cards import cards_of
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
 from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
 from ces_manager.plans.addresses import Exhausted, next_subnet
-from ces_manager.plans.residual import held_on_nodes
+from ces_manager.plans.residual import held_on_nodes, taken_cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
     else:
         _check_held(tx, row, request)
     row.cpu, row.memory, row.gpu = request.cpu, request.memory, request.gpu
+    row.cards = cards_of(request.gpu, request.cards)
     row.arch, row.labels = request.arch, request.labels
     row.runtime, row.network, row.host_address = request.runtime.value, request.network, request.host_address
     row.public_key, row.joined_at, row.version = request.public_key, tx.now, tx.version
@@ -157,6 +159,8 @@ def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
     ):
         if offered < used:
             wrong.append(f"{name} {of_it}")
+    offers = {card.id for card in cards_of(request.gpu, request.cards)}
+    wrong += [f"card {card} is in use" for card in sorted(taken_cards(tx, [row.name])[row.name].keys() - offers)]
     if wrong:
         remedy = f"drain it first (ces node drain {row.name})"
         if row.state != "ready":
@@ -169,4 +173,5 @@ def _hash(token: str) -> str:
 
 
 def _digest(request: JoinRequest) -> str:
-    return _hash(json.dumps(request.model_dump(mode="json"), sort_keys=True))
+    without = None if request.cards else {"cards"}  # as those are remembered that were made before there were cards
+    return _hash(json.dumps(request.model_dump(mode="json", exclude=without), sort_keys=True))

@@ -49,5 +49,5 @@ def revoke_key(tx: WriteTx, row: NodeRow) -> None:
 
 
 def emit_node(tx: WriteTx, row: NodeRow, what: Change) -> None:
-    changed = NodeChanged(node=row.name, change=what, cpu=row.cpu, memory=row.memory, gpu=row.gpu)
+    changed = NodeChanged(node=row.name, change=what, cpu=row.cpu, memory=row.memory, gpu=row.gpu, cards=row.cards)
     tx.emit("node", "changed", row.name, changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import BindParameter, bindparam, select
 from ulid import ULID
@@ -11,6 +11,7 @@ from ulid import ULID
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.cards import held_of
 from ces_common.messages.plans import FlowPlan
 from ces_common.states import AllocationState, JobState
 from ces_manager.plans.addresses import WORKER_PORT, next_address, next_numbers, next_port
@@ -38,7 +39,7 @@ _NUMBERS = select(ReservationRow.number).where(
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What a plan gives to one attempt of a job: task -> node, and for each flow its rate and path."""
+    """What a plan gives to one attempt of a job: task -> node, for each flow its rate and path, and task -> cards."""
 
     job: str
     attempt: int
@@ -46,6 +47,7 @@ class Placement:
     flows: Sequence[Flow]
     assignments: Mapping[str, str]
     given: Sequence[FlowPlan]
+    cards: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def allocate_tasks(tx: WriteTx, placement: Placement) -> list[AllocationRow]:
@@ -79,11 +81,22 @@ def allocate_tasks(tx: WriteTx, placement: Placement) -> list[AllocationRow]:
                 cpu=task.cpu,
                 memory=task.memory,
                 gpu=task.gpu,
+                cards=list(placement.cards.get(task.name, ())),
+                **_share_of(task, node, placement.cards.get(task.name, ())),
                 incarnation=1,
                 state=AllocationState.PENDING,
             )
         )
     return allocations
+
+
+def _share_of(task: Task, node: NodeRow, cards: Sequence[str]) -> dict[str, int]:
+    """What the task holds of its card, if it asks for a share."""
+    if not task.gpu_share:
+        return {"gpu_share": 0, "gpu_memory": 0}
+    card = next(each for each in node.cards if each.id == cards[0])
+    share, memory = held_of(card, task.gpu_share, task.gpu_memory)
+    return {"gpu_share": share, "gpu_memory": memory}
 
 
 def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set[int]]:

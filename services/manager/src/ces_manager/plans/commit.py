@@ -74,7 +74,7 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     reason = _reason_against(tx, row, plan, given, flows)
     if reason is not None:
         return reason
-    placement = Placement(row.id, row.attempt, given, flows, plan.assignments, plan.flows)
+    placement = Placement(row.id, row.attempt, given, flows, plan.assignments, plan.flows, plan.cards)
     try:
         allocations = allocate_tasks(tx, placement)
         reservations = reserve_flows(tx, placement)
@@ -120,4 +120,4 @@ def _reason_against(
         return Misfit(Obstacle.OUTDATED, f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}")
     links = {hop for flow in plan.flows for hop in pairwise(flow.path)}
     nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
-    return misfit(tasks, flows, plan.assignments, plan.flows, residual_of(tx, nodes, links))
+    return misfit(tasks, flows, plan.assignments, plan.flows, residual_of(tx, nodes, links), cards=plan.cards)

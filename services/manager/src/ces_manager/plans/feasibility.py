@@ -7,12 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Self
 
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.cards import Card, Held
 from ces_common.messages.confinement import Confinement, keeps_secrets, why_no_secrets
 from ces_common.messages.plans import FlowPlan
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+from ces_manager.plans.card_checks import wrong_cards
 
 Hop = tuple[str, str]  # the two ends of a link
 
@@ -26,6 +29,7 @@ class Obstacle(StrEnum):
     NODE_FULL = "node-full"
     FLOW = "flow"  # its path, or its rate
     DATA = "data"
+    CARD = "card"  # is not there, is another's, or is not what a task asks for
     LINK_FULL = "link-full"
     ADDRESSES = "addresses"
 
@@ -48,7 +52,8 @@ class Misfit(str):
 
 @dataclass(frozen=True, slots=True)
 class ResidualNode:
-    """A node and its residual capacity: ``cpu`` in millicores, ``memory`` in bytes."""
+    """A node and its residual capacity: ``cpu`` in millicores, ``memory`` in bytes. ``cards``: those that it has, by
+    id; ``taken``: what other jobs hold of some."""
 
     state: str
     cordoned: bool
@@ -60,6 +65,8 @@ class ResidualNode:
     gpu: int
     datasets: Collection[str] = ()  # that it offers
     confinement: Confinement | None = None
+    cards: Mapping[str, Card] = field(default_factory=dict)
+    taken: Mapping[str, Held] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +94,11 @@ def misfit(
     given: Sequence[FlowPlan],
     residual: Residual,
     *,
+    cards: Mapping[str, Sequence[str]] = MappingProxyType({}),
     asking: Sequence[Task] | None = None,
 ) -> Misfit | None:
-    """The first reason why a plan cannot be committed; None where it can. ``asking``: what the tasks still ask of their
-    nodes, where they already hold part of what they need."""
+    """The first reason why a plan cannot be committed; None where it can. ``cards``: the ids that the plan gives to
+    each task. ``asking``: what the tasks still ask of their nodes, where they already hold part of what they need."""
     if set(assignments) != {task.name for task in tasks}:
         return Misfit(Obstacle.MALFORMED, "the plan does not place exactly the job's tasks")
     asked = {(flow.src, flow.dst): flow for flow in flows}
@@ -102,6 +110,15 @@ def misfit(
     problems: tuple[tuple[Obstacle, Iterator[str]], ...] = (
         (Obstacle.NODE, _unfit_nodes(needs, assignments, residual)),
         (Obstacle.NODE_FULL, _full_nodes(needs, assignments, residual)),
+        (Obstacle.CARD, _strangers(needs, cards)),
+        (
+            Obstacle.CARD,
+            (
+                why
+                for name, on in _by_node(needs, assignments).items()
+                for why in wrong_cards(name, on, cards, residual.nodes[name])
+            ),
+        ),
         (Obstacle.FLOW, (why for flow in given for why in _flow(flow, asked[flow.src, flow.dst], places, residual))),
         (Obstacle.DATA, (why for flow in flows for why in _data(flow, residual))),
         (Obstacle.LINK_FULL, _links(given, residual)),
@@ -213,6 +230,18 @@ def _full_nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual:
             yield f"node {name} has {left} of memory left, the plan asks for {show_memory(memory[name])}"
         if gpu[name] > node.gpu:
             yield f"node {name} has {max(node.gpu, 0)} GPUs left, the plan asks for {gpu[name]}"
+
+
+def _strangers(tasks: Sequence[Task], cards: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name in cards.keys() - {task.name for task in tasks}:
+        yield f"the plan gives cards to {name}, which is no task of the job"
+
+
+def _by_node(tasks: Sequence[Task], assignments: Mapping[str, str]) -> dict[str, list[Task]]:
+    found: dict[str, list[Task]] = {}
+    for task in tasks:
+        found.setdefault(assignments[task.name], []).append(task)
+    return found
 
 
 def _data(flow: Flow, residual: Residual) -> Iterator[str]:

@@ -9,10 +9,12 @@ from sqlalchemy import BindParameter, bindparam, func, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
+from ces_common.messages.cards import Held
+from ces_common.resources import WHOLE
 from ces_common.shares import reservable, reservable_of_medium, usable
 from ces_manager.plans.feasibility import Hop, Residual, ResidualLink, ResidualNode
 
-Held = tuple[int, int, int]  # millicores, bytes, GPUs
+Amounts = tuple[int, int, int]  # millicores, bytes, GPUs
 # Built once: putting a statement together costs more than running it.
 _IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
 _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
@@ -25,11 +27,16 @@ _HELD = (
         func.sum(AllocationRow.cpu),
         func.sum(AllocationRow.memory),
         func.sum(AllocationRow.gpu),
+        func.sum(AllocationRow.gpu_share),
     )
     .where(AllocationRow.state.in_(LIVE_STATES))
     .group_by(AllocationRow.node)
 )
 _HELD_ON = _HELD.where(AllocationRow.node.in_(_IN_NAMES))
+_CARDS_OF = select(NodeRow.name, NodeRow.cards).where(NodeRow.name.in_(_IN_NAMES))
+_CARDS_ON = select(
+    AllocationRow.node, AllocationRow.job, AllocationRow.cards, AllocationRow.gpu_share, AllocationRow.gpu_memory
+).where(AllocationRow.state.in_(LIVE_STATES), AllocationRow.node.in_(_IN_NAMES))
 _RESERVED = (
     select(HopRow.src, HopRow.dst, func.sum(HopRow.rate))
     .where(HopRow.src.in_(_IN_NAMES))
@@ -38,9 +45,13 @@ _RESERVED = (
 _LOADED = _RESERVED.add_columns(func.count().filter(HopRow.rate > 0))
 
 
-def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Residual:
-    """Residual capacity of these nodes and links, and of the media that the links share."""
-    used_nodes = held_on_nodes(tx, nodes)
+def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop], *, but: str | None = None) -> Residual:
+    """Residual capacity of these nodes and links, and of the media that the links share. ``but``: a job whose cards
+    count as free."""
+    rows = tx.session.execute(_HELD_ON, {"names": list(nodes)}).all()
+    used_nodes = {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu, _ in rows}
+    with_cards = [row[0] for row in rows if row[3] or row[4]]
+    taken = taken_cards(tx, with_cards, but) if with_cards else {}
     node_rooms = {}
     for node in tx.session.scalars(_NODES, {"names": list(nodes)}):
         cpu, memory, gpu = used_nodes.get(node.name, (0, 0, 0))
@@ -55,6 +66,8 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> R
             node.gpu - gpu,
             node.datasets,
             node.confinement,
+            {card.id: card for card in node.cards},
+            taken.get(node.name, {}),
         )
     if not links:
         return Residual(node_rooms)
@@ -70,10 +83,25 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> R
     return Residual(node_rooms, link_rooms, _left_of_media(tx, media) if media else {})
 
 
-def held_on_nodes(tx: ReadTx, nodes: Collection[str] | None = None) -> dict[str, Held]:
+def held_on_nodes(tx: ReadTx, nodes: Collection[str] | None = None) -> dict[str, Amounts]:
     """What live allocations hold of these nodes, or of all."""
     rows = tx.session.execute(_HELD) if nodes is None else tx.session.execute(_HELD_ON, {"names": list(nodes)})
-    return {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu in rows}
+    return {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu, _ in rows}
+
+
+def taken_cards(tx: ReadTx, nodes: Collection[str], but: str | None = None) -> dict[str, dict[str, Held]]:
+    """By node, what is held of which cards. ``but``: a job that does not count."""
+    found: dict[str, dict[str, Held]] = defaultdict(dict)
+    known = tx.session.execute(_CARDS_OF, {"names": list(nodes)})
+    memory = {name: {card.id: card.memory for card in cards} for name, cards in known}
+    for node, job, cards, share, part in tx.session.execute(_CARDS_ON, {"names": list(nodes)}):
+        for card in cards if job != but else ():
+            if not share:  # a job holds it whole, maybe at two sizes
+                found[node][card] = (WHOLE, memory[node].get(card, 0))
+            else:
+                before = found[node].get(card, (0, 0))
+                found[node][card] = (before[0] + share, before[1] + part)
+    return found
 
 
 def held_on_links(tx: ReadTx, sources: Collection[str]) -> dict[Hop, int]:

@@ -46,10 +46,13 @@ def commit_resize(tx: WriteTx, proposal: ResizeProposed, meter: SpeedMeter) -> s
         sized = row.spec.at_size(proposal.size)
         tasks, flows = sized.expand_tasks(), sized.expand_flows()
         own = _own(tx, row)
-        reason = misfit(tasks, flows, proposal.assignments, proposal.flows, _residual(tx, proposal, own))
+        residual = _residual(tx, row, proposal, own)
+        reason = misfit(tasks, flows, proposal.assignments, proposal.flows, residual, cards=proposal.cards)
         if reason is not None:
             raise Refused(reason)
-        placement = Placement(row.id, row.attempt + 1, tasks, flows, proposal.assignments, proposal.flows)
+        placement = Placement(
+            row.id, row.attempt + 1, tasks, flows, proposal.assignments, proposal.flows, proposal.cards
+        )
         allocations, reservations = allocate_tasks(tx, placement), reserve_flows(tx, placement)
     except (Refused, Exhausted) as error:
         rejected = ResizeRejected(
@@ -98,7 +101,7 @@ def _own(tx: WriteTx, row: JobRow) -> _Own:
     return own
 
 
-def _residual(tx: WriteTx, proposal: ResizeProposed, own: _Own) -> Residual:
+def _residual(tx: WriteTx, row: JobRow, proposal: ResizeProposed, own: _Own) -> Residual:
     """What the job can have of nodes and links: what is left, and what it holds itself. Of a medium it gets back only
     what it goes on holding on the same link, since both sizes are held for a while."""
     asked = Counter[Hop]()
@@ -106,7 +109,7 @@ def _residual(tx: WriteTx, proposal: ResizeProposed, own: _Own) -> Residual:
         for hop in pairwise(flow.path):
             asked[hop] += flow.rate
     touched = set(proposal.assignments.values()).union(*(flow.path for flow in proposal.flows))
-    left = residual_of(tx, touched, asked.keys())
+    left = residual_of(tx, touched, asked.keys(), but=row.id)
     nodes = {
         name: replace(node, **{each: getattr(node, each) + own.nodes[name, each] for each in RESOURCES})
         for name, node in left.nodes.items()

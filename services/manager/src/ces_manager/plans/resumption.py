@@ -61,7 +61,7 @@ def _reason_against(
 
 def _lacking(task: Task) -> Task:
     """The task without what it still holds, and without constraints that its node has met already."""
-    return task.model_copy(update={"memory": 0, "gpu": 0, "arch": None, "labels": {}})
+    return task.model_copy(update={"memory": 0, "gpu": 0, "gpu_share": 0, "gpu_models": [], "arch": None, "labels": {}})
 
 
 def _for_present_tasks(residual: Residual) -> Residual:

@@ -87,7 +87,7 @@ def _node(past: Past, data: Data, known: Known, number: int) -> None:
     facts = past.nodes[name]
     if what == "joined":
         facts |= {"state": "unreachable", "cordoned": False, "reclaimed": False}
-    facts |= {resource: data[resource] for resource in ("cpu", "memory", "gpu")}
+    facts |= {resource: data[resource] for resource in ("cpu", "memory", "gpu", "cards") if resource in data}
     facts |= NODE_CHANGES.get(what, {})
 
 
@@ -169,7 +169,9 @@ def _size(data: Data, known: Known) -> Size:
         cpu, memory, gpu = (0, 0, 0) if found is None else found.amounts[each["task"]]
         chosen = each.get("cpu")
         state = each.get("state", "pending")
-        places[each["id"]] = Place(each["task"], each["node"], state, cpu if chosen is None else chosen, memory, gpu)
+        places[each["id"]] = Place(
+            each["task"], each["node"], state, cpu if chosen is None else chosen, memory, gpu, each.get("cards", [])
+        )
     return Size(places, _flows(data))
 
 

@@ -79,7 +79,7 @@ def past_of(tx: ReadTx, now: datetime) -> Past:
     for row in rows:
         job = jobs[row.id]
         job.now.places = {
-            each.id: Place(each.task, each.node, each.state.value, each.cpu, each.memory, each.gpu)
+            each.id: Place(each.task, each.node, each.state.value, each.cpu, each.memory, each.gpu, each.cards)
             for each in allocations[row.id]
         }
         if row.next_size is not None:
@@ -117,7 +117,7 @@ def _coming(tx: ReadTx, row: JobRow) -> Size:
     places = {}
     for each in next_allocations(tx, row):
         task = tasks[each.rank]
-        places[each.id] = Place(each.task, each.node, each.state.value, task.cpu, task.memory, task.gpu)
+        places[each.id] = Place(each.task, each.node, each.state.value, task.cpu, task.memory, task.gpu, each.cards)
     return Size(places, {flow.number: given_of(flow) for flow in next_reservations(tx, row)})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -20,7 +20,8 @@ Facts = dict[str, Any]  # what JSON can hold
 
 @dataclass(slots=True)
 class Place:
-    """An allocation: what it holds in millicores, bytes and GPUs; before it is in use, what it is to hold."""
+    """An allocation: what it holds in millicores, bytes and GPUs; before it is in use, what it is to hold. ``cards``:
+    none in what was kept before there were any."""
 
     task: str
     node: str
@@ -28,6 +29,7 @@ class Place:
     cpu: int
     memory: int
     gpu: int
+    cards: list[str] = field(default_factory=list)
 
     @property
     def live(self) -> bool:
@@ -121,11 +123,15 @@ def picture_of(past: Past) -> Picture:
 
 
 def held_on_nodes(past: Past) -> Counter[tuple[str, str]]:
-    """What is held, by node and resource. Of a job between two sizes the larger of both counts, on each node."""
+    """What is held, by node and resource. Of a job between two sizes the larger of both counts, on each node; of cards
+    each that is in one of them."""
     held = Counter[tuple[str, str]]()
     for job in past.jobs.values():
-        present = _amounts(job.live)
-        held.update(present if job.coming is None else present | _amounts(job.coming.places.values()))
+        if job.coming is None:
+            held.update(_amounts(job.live))
+        else:
+            coming = job.coming.places.values()
+            held.update(_amounts(job.live) | _amounts(coming) | _cards([*job.live, *coming]))
     return held
 
 
@@ -170,6 +176,11 @@ def _record(job: PastJob) -> Record:
     places = job.now.places.values()
     waiting = job.waiting if job.state in JOB_WAITS else None
     return job.facts | {"nodes": sorted({place.node for place in places}), "waiting": waiting}
+
+
+def _cards(places: Iterable[Place]) -> Counter[tuple[str, str]]:
+    """How many different ones, by node."""
+    return Counter((node, "gpu") for node, _ in {(place.node, card) for place in places for card in place.cards})
 
 
 def _amounts(places: Any) -> Counter[tuple[str, str]]:

@@ -13,10 +13,29 @@ import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, St
 
 /** @typedef {import("../live.js").Item} Item */
 
-/** What the live picture leaves out of a node: when it was last heard. @param {string} name */
-function useLastHeard(name) {
+/** What the live picture leaves out of a node: when it was last heard, and what is held of each card. @param {string} name */
+function useWhole(name) {
   const { data } = useAnswer(nodes.value.has(name) ? route`/v1/nodes/${name}` : null, { every: 10 });
-  return data?.last_heartbeat;
+  return data;
+}
+
+/** GPU cards, and what is held of each. @param {{cards: Item[]}} props */
+function Cards({ cards }) {
+  return html`<ul class="hit">${cards.map(
+    (card) => html`<li><${Name}>${[card.id, card.model, card.memory && memory(card.memory)].filter(Boolean).join(", ")}<//>${" "}<span
+      class="quiet">${cardUse(card)}</span></li>`,
+  )}</ul>`;
+}
+
+/** @param {Item} card */
+function cardUse(card) {
+  if (card.allocated == null) return "";
+  if (!card.allocated) return t("free");
+  if (card.allocated >= 1000) return t("held whole");
+  return t("{share}m held, with {memory}; counted, not enforced", {
+    share: card.allocated,
+    memory: memory(card.memory_allocated),
+  });
 }
 
 /** Whether a job has a place on other nodes, as far as that is known. @param {{job: Item}} props */
@@ -67,7 +86,8 @@ function actionsOf(name, node) {
 /** @param {{path: string[]}} props */
 export default function Node({ path: [, name] }) {
   const node = nodes.value.get(name);
-  const heard = useLastHeard(name);
+  const whole = useWhole(name);
+  const heard = whole?.last_heartbeat;
   if (!node) {
     return html`<${Head} title=${name} /><p>
       ${nodes.value.size ? t("There is no node of this name, or it was forgotten.") : t("Loading…")}</p>`;
@@ -90,6 +110,7 @@ export default function Node({ path: [, name] }) {
             show=${memory} />`,
         ],
         [t("GPU"), html`<${Amount} whole=${node.gpu} committed=${node.gpu_allocated} show=${String} />`],
+        node.gpu > 0 && [t("Cards"), html`<${Cards} cards=${whole?.cards ?? node.cards ?? []} />`],
         [t("Architecture"), node.arch || DASH],
         [t("Labels"), html`<${Labels} labels=${node.labels} />`],
         [t("Runtime"), node.runtime],

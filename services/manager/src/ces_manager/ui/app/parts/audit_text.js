@@ -9,6 +9,10 @@ const PROMISES = {
     text: t("No node gives out more CPU, memory or GPUs than it has."),
     checked: t("each time that more of a node is given out"),
   }),
+  "gpu-card": () => ({
+    text: t("Each task gets GPU cards as it asked for; no card is given out twice, nor more of a shared one than it has."),
+    checked: t("each card that a task is given"),
+  }),
   "link-capacity": () => ({
     text: t("No link or shared medium has more bandwidth given out than it can surely carry: 95 %, of tunnels less."),
     checked: t("each time that more of a link or medium is given out"),

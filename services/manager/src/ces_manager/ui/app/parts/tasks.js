@@ -173,6 +173,7 @@ export function Tasks({ tasks }) {
           cpu(task.cpu),
           memory(task.memory),
           task.gpu && t("{n} GPU", { n: task.gpu }),
+          task.gpu_share && t("{share}m of a GPU card", { share: task.gpu_share }),
           task.cpu_desired != null && t("has {cpu} now", { cpu: cpuQuantity(task.cpu_desired) }),
         ]
           .filter(Boolean)

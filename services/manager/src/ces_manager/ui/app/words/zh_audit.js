@@ -7,6 +7,9 @@ export default {
   "none yet": "尚无",
   "No node gives out more CPU, memory or GPUs than it has.": "任何节点给出的 CPU、内存和 GPU 都不超过它所拥有的。",
   "each time that more of a node is given out": "每次从节点给出更多资源时",
+  "Each task gets GPU cards as it asked for; no card is given out twice, nor more of a shared one than it has.":
+    "每个任务得到它所要求的 GPU 卡；没有一张卡被给出两次，共享的卡也不会给出超过它所拥有的。",
+  "each card that a task is given": "每张给任务的卡",
   "No link or shared medium has more bandwidth given out than it can surely carry: 95 %, of tunnels less.":
     "任何链路或共享介质给出的带宽都不超过它确能承载的：95 %，隧道更少。",
   "each time that more of a link or medium is given out": "每次从链路或介质给出更多带宽时",

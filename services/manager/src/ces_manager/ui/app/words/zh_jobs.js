@@ -130,6 +130,7 @@ export default {
   More: "其他",
   "Asks for": "请求",
   "{n} GPU": "{n} 个 GPU",
+  "{share}m of a GPU card": "一张 GPU 卡的 {share}m",
   "has {cpu} now": "现有 {cpu}",
   "round {n} of {all}": "第 {n} / {all} 轮",
   "loss {n}": "损失 {n}",

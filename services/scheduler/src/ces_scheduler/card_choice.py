@@ -1,0 +1,161 @@
+"""Which cards the tasks of a job get on the nodes where a plan puts them, and how many tasks a node's cards hold. Pure.
+
+The solver counts GPUs node by node, and does not know cards. Of whole ones any that are free are as good as others.
+Where jobs have shares, it is told of each node only what its cards can hold of just this job: all its tasks that ask
+for a share or a model ask alike, so that is a number of them. Cards are chosen when a plan is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ces_common.jobfile import Task
+from ces_common.messages.cards import Card, Held, held_of
+from ces_common.messages.records import JobRecord
+from ces_common.resources import WHOLE
+from ces_core.model.problem import Problem
+from ces_core.model.reason import Reason
+from ces_scheduler.decision import Decision
+from ces_scheduler.eligibility import suits
+from ces_scheduler.job_problem import asked_by
+from ces_scheduler.offer import GPU, CardPlace, Offer, cards_held_by, cards_of_plan, holder_of
+
+ROUNDING = 1e-6
+
+
+def cards_for(
+    record: JobRecord, tasks: Sequence[Task], assignments: Mapping[str, str], offer: Offer
+) -> dict[str, list[str]]:
+    """Task -> ids of its cards, of the tasks that ask for some: whole ones first of those that its job has on the node,
+    with which it is to go on at another size, so that it never holds more than it has to; shares on the fullest card
+    that still has room. Fewer than asked for where there is no room."""
+    own = cards_held_by(record)
+    taken = _taken(offer, holder_of(record))
+    found: dict[str, list[str]] = {}
+    for task in (task for task in tasks if task.gpus and offer.nodes[assignments[task.name]].cards):
+        node = assignments[task.name]
+        fitting = []
+        for at, card in enumerate(offer.nodes[node].cards):
+            left = _left(card, taken.get((node, card.id), (0, 0)))
+            if suits(card, task) and _fits(card, task, left):
+                fitting.append(((node, card.id) not in own, left, at, card))
+        chosen = [each[3] for each in sorted(fitting, key=lambda each: each[:3])[: 1 if task.gpu_share else task.gpu]]
+        for card in chosen:
+            before, more = taken.get((node, card.id), (0, 0)), held_of(card, task.gpu_share, task.gpu_memory)
+            taken[node, card.id] = (before[0] + more[0], before[1] + more[1])
+        found[task.name] = [card.id for card in chosen]
+    return found
+
+
+def with_cards(starts: Mapping[str, Decision], started: Mapping[str, JobRecord], offer: Offer) -> dict[str, Decision]:
+    """The decisions, each with cards that none before it has; without those for which they have left none: these jobs
+    wait for another cycle. ``started``: the records of their jobs."""
+    found = {}
+    for name, decision in starts.items():
+        tasks = asked_by(started[name])
+        cards = cards_for(started[name], tasks, decision.assignments, offer)
+        if any(len(cards[task.name]) < task.gpus for task in tasks if task.name in cards and _particular(task)):
+            continue
+        if cards:
+            held = cards_of_plan(cards, decision.assignments, tasks, offer.nodes)
+            offer = replace(offer, cards=offer.cards | {name: held})
+        found[name] = replace(decision, cards=cards) if cards else decision
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class CardRoom:
+    """What the cards of an offer can hold. ``records``: of the jobs that ask, by id."""
+
+    offer: Offer
+    records: Mapping[str, JobRecord]
+
+    def narrowed(self, job: str, problem: Problem) -> Problem:
+        """The problem with as much of each node's GPUs free as its cards can hold of this job; the same where it does
+        not matter. On a cluster that is freer than the offer, such as it will be once others have ended, no more can be
+        said than how much is free."""
+        task = self._asking(job)
+        if task is None or not (_particular(task) or self._shared):
+            return problem
+        cluster, used = problem.cluster, problem.cluster.node_used.copy()
+        for name, node in self.offer.nodes.items():
+            at = cluster.topology.node_index.get(name)
+            if at is None or not node.cards:
+                continue
+            free = float(cluster.node_capacity[GPU, at] - used[GPU, at])
+            lefts = [(card, _left(card, self._held.get((name, card.id), (0, 0)))) for card in node.cards]
+            if free <= sum(left[0] for _, left in lefts) / WHOLE + ROUNDING:
+                room = sum(_number(card, task, left) for card, left in lefts) * (task.gpus if task.gpu_share else 1.0)
+                used[GPU, at] = cluster.node_capacity[GPU, at] - min(free, room)
+        return replace(problem, cluster=cluster.with_used(used, cluster.link_used))
+
+    def said(self, job: str, reason: Reason) -> Reason:
+        """The reason, in terms of cards where it is about GPUs and a share of one is asked for."""
+        task = self._asking(job)
+        if reason.resource != "gpu" or reason.permanent or task is None or not task.gpu_share:
+            return reason
+        text = f"a task needs {task.gpu_share}m of one card" + self._memory_asked(task) + f"; {self._free(task)}"
+        return replace(reason, code="gpu-share", where=text)
+
+    def _memory_asked(self, task: Task) -> str:
+        return f" with {task.gpu_memory / 2**30:g} GiB" if task.gpu_memory else ""
+
+    def _free(self, task: Task) -> str:
+        lefts: list[int] = []
+        for name, node in self.offer.nodes.items():
+            lefts += [
+                _left(card, self._held.get((name, card.id), (0, 0)))[0] for card in node.cards if suits(card, task)
+            ]
+        free = sorted((left for left in lefts if left), reverse=True)
+        if not free:
+            return f"all {len(lefts)} cards are full"
+        listed = ", ".join(f"{free.count(left)} x {left}m" for left in sorted(set(free), reverse=True)[:3])
+        more = "none has room for it" if free[0] >= task.gpu_share else f"none has {task.gpu_share}m"
+        return f"{listed} free, {more}" if free[0] < task.gpu_share or task.gpu_memory else f"{listed} free"
+
+    def _asking(self, job: str) -> Task | None:
+        record = self.records.get(job)
+        return None if record is None else next((task for task in asked_by(record) if task.gpus), None)
+
+    @cached_property
+    def _held(self) -> dict[CardPlace, Held]:
+        return _taken(self.offer)
+
+    @cached_property
+    def _shared(self) -> bool:
+        return any(share < WHOLE for share, _ in self._held.values())
+
+
+def _particular(task: Task) -> bool:
+    return bool(task.gpu_share or task.gpu_models)
+
+
+def _taken(offer: Offer, but: str = "") -> dict[CardPlace, Held]:
+    """What is held of each card; by the job ``but`` does not count."""
+    found: dict[CardPlace, Held] = {}
+    for place, (share, memory) in _each(offer, but):
+        before = found.get(place, (0, 0))
+        found[place] = (before[0] + share, before[1] + memory)
+    return found
+
+
+def _each(offer: Offer, but: str) -> Iterator[tuple[CardPlace, Held]]:
+    return (each for name, held in offer.cards.items() if name != but for each in held.items())
+
+
+def _left(card: Card, held: Held) -> Held:
+    return (WHOLE - held[0], card.memory - held[1]) if held[0] < WHOLE else (0, 0)
+
+
+def _fits(card: Card, task: Task, left: Held) -> bool:
+    more = held_of(card, task.gpu_share, task.gpu_memory)
+    return more[0] <= left[0] and more[1] <= left[1]
+
+
+def _number(card: Card, task: Task, left: Held) -> int:
+    """How many such tasks the card has room for; whole, it is one GPU of the task's."""
+    if not suits(card, task) or not _fits(card, task, left):
+        return 0
+    share, memory = held_of(card, task.gpu_share, task.gpu_memory)
+    return min(left[0] // share, left[1] // memory if memory else WHOLE)
