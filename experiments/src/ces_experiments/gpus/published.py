@@ -9,6 +9,8 @@ AT: Final = (80, 90, 100, 130)
 """Load, % of all GPUs asked for."""
 TOLERANCE: Final = 0.6
 """Points that the mean of ten other seeds may be away."""
+CLOSE: Final = 0.2
+"""Points within which the order of two policies is left to chance: the deviation of one seed is 0.1 to 0.8."""
 FEWEST: Final = 10
 """Seeds from which on means are compared."""
 ALLOCATED: Final[dict[str, dict[str, tuple[float, ...]]]] = {

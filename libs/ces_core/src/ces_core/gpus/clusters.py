@@ -89,7 +89,8 @@ class Clusters:
 
     def seem_to_fit(self, task: Asked) -> Booleans:
         """Where the sums of all hosts and cards are enough, whatever each of them has left. Shape (clusters,)."""
-        return (self.free() >= wanted(task)).all(axis=1)
+        found: Booleans = np.all(self.free() >= wanted(task), axis=1)
+        return found
 
 
 def wanted(task: Asked) -> Floats:
@@ -99,4 +100,5 @@ def wanted(task: Asked) -> Floats:
 
 def _sums(fleet: Fleet, size: int) -> Floats:
     columns = fleet.cpu, fleet.memory, fleet.card_memory.sum(axis=1), fleet.milli.sum(axis=1)
-    return np.stack(columns, axis=1).reshape(-1, size, len(columns)).sum(axis=1).astype(np.float64)
+    found: Floats = np.stack(columns, axis=1).reshape(-1, size, len(columns)).sum(axis=1).astype(np.float64)
+    return found

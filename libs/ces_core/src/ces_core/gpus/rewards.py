@@ -34,7 +34,8 @@ def mean_use(clusters: Clusters) -> Floats:
 
 def with_task(clusters: Clusters, task: Asked) -> Floats:
     """The same with the task on it, shape (clusters,)."""
-    return mean_use(clusters) + (wanted(task) / clusters.total).mean(axis=1)
+    found: Floats = mean_use(clusters) + (wanted(task) / clusters.total).mean(axis=1)
+    return found
 
 
 def rewards(clusters: Clusters, task: Asked, reading: Reading) -> Floats:

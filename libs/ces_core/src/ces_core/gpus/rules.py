@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ces_core.gpus.clusters import DELAY, Booleans, Clusters, Floats, Integers, wanted
-from ces_core.gpus.model import CARD, Asked
+from ces_core.gpus.clusters import DELAY, Booleans, Clusters, Floats, wanted
+from ces_core.gpus.model import CARD, Asked, Integers
 from ces_core.gpus.rewards import mean_use, with_task
 
 Order = Callable[[Clusters, Asked, np.random.Generator], Floats]
@@ -70,20 +70,23 @@ def emptiest_after(clusters: Clusters, task: Asked, rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class ByOrder:
-    """The first in its order of the clusters where the task fits. ``blind``: where its sums are enough; ``retry``: and
-    on to the next of these where it turns out not to fit."""
+    """The first in its order of the clusters where the task fits. ``blind``: of those with enough in sum, up to
+    ``tries`` of them until it does fit; with as many tries as clusters that is the same as being aware."""
 
     order: Order
     blind: bool = False
-    retry: bool = False
+    tries: int = 1
 
     def choose(self, clusters: Clusters, task: Asked, outlook: Outlook) -> int:
         there = clusters.hosts(task) >= 0
         among = clusters.seem_to_fit(task) if self.blind else there
         value = self.order(clusters, task, outlook.rng)
         found = _best(value, among)
-        if self.retry and found != DELAY and not there[found]:
-            return _best(value, among & there)
+        for _ in range(self.tries - 1):
+            if found == DELAY or there[found]:
+                break
+            among[found] = False
+            found = _best(value, among)
         return found
 
 
@@ -93,7 +96,7 @@ class Refuse:
     others go by ``rule``. ``used``: the share of that room that can be filled."""
 
     rule: ClusterRule = field(default_factory=lambda: ByOrder(fullest_after))
-    used: float = 0.95
+    used: float = 0.9
 
     def choose(self, clusters: Clusters, task: Asked, outlook: Outlook) -> int:
         size = task.gpus * task.milli
@@ -117,10 +120,12 @@ def _best(value: Floats, among: Booleans) -> int:
 
 
 ORDERS: dict[str, Order] = {"random": at_random, "greedy": first, "best-fit": least_idle, "utilization": alike}
-"""Those of the paper, which are there aware, blind, and blind with retries."""
-CLUSTER_RULES: dict[str, ClusterRule] = (
-    {name: ByOrder(order) for name, order in ORDERS.items()}
-    | {"expert": ByOrder(fullest_after), "spread": ByOrder(emptiest_after), "refuse": Refuse()}
-    | {f"{name}-blind": ByOrder(order, blind=True) for name, order in ORDERS.items()}
-    | {f"{name}-retry": ByOrder(order, blind=True, retry=True) for name, order in ORDERS.items()}
-)
+"""Those of the paper, which are there aware, blind, and blind with a second try."""
+CLUSTER_RULES: dict[str, ClusterRule] = {
+    **{name: ByOrder(order) for name, order in ORDERS.items()},
+    "expert": ByOrder(fullest_after),
+    "spread": ByOrder(emptiest_after),
+    "refuse": Refuse(),
+    **{f"{name}-blind": ByOrder(order, blind=True) for name, order in ORDERS.items()},
+    **{f"{name}-retry": ByOrder(order, blind=True, tries=2) for name, order in ORDERS.items()},
+}
