@@ -1,7 +1,7 @@
 """A plan for tasks that are all known beforehand: as many as possible placed, which no decider in turn can expect.
 
 It starts from the answer of the upper bound and improves it by ruin and recreate: a few nodes are emptied, and HiGHS
-fills them again from their tasks and all that wait. More tasks count first, then fewer milli.
+fills them again from their tasks and all that wait. More tasks count first, then smaller ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ces_core.gpus.scores import Policy
 EMPTIED = 4
 """Nodes at a time."""
 STEP_S = 2.0
-FEWER = 1e-6
-"""What a milli less counts beside a task."""
+FEWER = 1e-3
+"""What a card less counts beside a task."""
 
 
 class Plan:
@@ -67,11 +67,11 @@ def plan(
 
 
 def begin(found: Plan, bound: Bound) -> None:
-    """Cards get the bound's patterns, class by class; each task goes to the node of its class with most CPU left that
-    has a slot of its size."""
+    """Cards get the bound's patterns, class by class; each task goes to the slot of its size in its class where most
+    CPU and memory of the card are left."""
     waiting: dict[Kind, list[int]] = defaultdict(list)
-    for i, task in enumerate(found.tasks):
-        waiting[kind_of(task)].append(i)
+    for i, task in sorted(enumerate(found.tasks), key=lambda each: -each[1].card_memory):
+        waiting[kind_of(task)].append(i)  # of one kind those with least memory go first
     for where, kinds in bound.kinds.items():
         mine = [i for i, node in enumerate(found.nodes) if class_of(node) == where]
         chosen = [waiting[kind].pop() for kind, count in kinds.items() for _ in range(count)]
@@ -84,7 +84,7 @@ def begin(found: Plan, bound: Bound) -> None:
         for (node, card), sizes in zip(free, sorted(shares, key=sum, reverse=True), strict=False):
             for size in sizes:
                 slots[size].append((node, card))
-        for at in sorted(chosen, key=lambda i: -found.asked[i].cpu):
+        for at in sorted(chosen, key=lambda i: (-_density(found.tasks[i]), -found.asked[i].cpu)):
             _into_slot(found, at, slots[found.asked[at].milli])
 
 
@@ -101,9 +101,21 @@ def _into_slot(found: Plan, task: int, slots: list[tuple[int, int]]) -> None:
     asked = found.asked[task]
     good = [slot for slot in slots if found.fits(task, slot[0]) and found.fleet.card_memory[slot] >= asked.card_memory]
     if task not in found.at and good:
-        slot = max(good, key=lambda at: found.fleet.cpu[at[0]])
+        slot = max(good, key=lambda at: _left(found, *at))
         slots.remove(slot)
         found.place(task, slot[0], (slot[1],))
+
+
+def _density(task: GpuTask) -> float:
+    """MiB to a milli of its card, rounded, so that those who ask for memory in proportion are alike."""
+    return round(task.card_memory / max(1, task.milli), 1)
+
+
+def _left(found: Plan, node: int, card: int) -> float:
+    """Of CPU and of the card's memory, as shares, together."""
+    there = found.nodes[node]
+    cpu = float(found.fleet.cpu[node]) / max(1, there.cpu)
+    return cpu + float(found.fleet.card_memory[node, card]) / max(1, there.card_memory)
 
 
 def fill(found: Plan) -> None:
@@ -130,6 +142,12 @@ def improve(found: Plan, rng: np.random.Generator) -> None:
         found.place(task, node, cards)
 
 
+def _size(found: Plan, task: int, node: int) -> float:
+    """In cards of the node: milli and memory, half each."""
+    memory = found.tasks[task].gpus * found.tasks[task].card_memory / max(1, found.nodes[node].card_memory)
+    return (found.tasks[task].total / CARD + memory) / 2
+
+
 def _filled(found: Plan, nodes: list[int], free: list[int]) -> dict[int, tuple[int, tuple[int, ...]]] | None:
     """Where the free tasks go on these nodes, all empty; None where HiGHS has no answer in time. Of tasks with whole
     cards a node has a column, of shares each card."""
@@ -147,7 +165,7 @@ def _filled(found: Plan, nodes: list[int], free: list[int]) -> dict[int, tuple[i
         return {}
     wide = found.fleet.milli.shape[1]
     gain = np.zeros(len(columns) + len(nodes) * wide)
-    gain[: len(columns)] = [1 - found.tasks[task].total * FEWER / len(nodes) for task, _, _ in columns]
+    gain[: len(columns)] = [1 - FEWER * _size(found, task, node) for task, node, _ in columns]
     programme = Programme(gain, np.ones(len(gain)))
     for i, (task, node, card) in enumerate(columns):
         asked = found.asked[task]
