@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import typer
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from ces_core.gpus.model import CARD, Asked, GpuNode, GpuTask, Models
 
@@ -67,3 +71,12 @@ def write_trace(root: Path, *, nodes: int = 80, pods: int = 400) -> None:
         for i in range(pods)
     ]
     (folder / "openb_pod_list_default.csv.gz").write_bytes(gzip.compress((HEAD + "".join(lines)).encode()))
+
+
+def bench(command: Callable[..., None], *arguments: object, code: int = 0) -> Any:
+    """A command of ``ces bench``, which must end with ``code``."""
+    app = typer.Typer()
+    app.command()(command)
+    run = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert run.exit_code == code, run.output + repr(run.exception)
+    return run

@@ -68,21 +68,22 @@ def measure(question: Question, progress: Progress) -> Found:
 
 def simulated(cell: Cell) -> dict[str, Any]:
     """In percent: ``allocated`` and ``fragmented`` of all GPUs, ``useless`` of what is free, each the mean of the
-    moments at which the load, rounded, is that. Raises ContradictionError where the checker objects."""
+    moments at which the load, rounded, is that or, where none is, nearest. Raises ContradictionError where the checker
+    objects."""
     cluster, capacity = nodes(), CARD * sum(node.cards for node in nodes())
     began, placed = time.perf_counter(), []
     seen: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
     for arrival in replay(cluster, tasks(cell.name), POLICIES[cell.policy], LOAD, cell.seed):
-        load = round(100 * arrival.arrived / capacity)
-        if load in AT:
-            useless = arrival.fragmented / arrival.idle if arrival.idle else 0.0
-            seen[load].append((arrival.allocated / capacity, arrival.fragmented / capacity, useless))
+        useless = arrival.fragmented / arrival.idle if arrival.idle else 0.0
+        shares = arrival.allocated / capacity, arrival.fragmented / capacity, useless
+        seen[round(100 * arrival.arrived / capacity)].append(shares)
         if arrival.placed is not None:
             placed.append(Placed(arrival.task, *arrival.placed))
     seconds = time.perf_counter() - began
     if wrong := faults(cluster, placed):
         raise ContradictionError(f"{cell}: {'; '.join(wrong[:3])}")
-    at = {load: [100 * fmean(column) for column in zip(*seen[load], strict=True)] for load in AT if load in seen}
+    nearest = {load: min(seen, key=lambda there: abs(there - load)) for load in AT}
+    at = {load: [100 * fmean(column) for column in zip(*seen[nearest[load]], strict=True)] for load in AT}
     names = ("allocated", "fragmented", "useless")
     return {name: {load: figures[i] for load, figures in at.items()} for i, name in enumerate(names)} | {
         "placed": len(placed), "seconds": seconds,
@@ -91,9 +92,7 @@ def simulated(cell: Cell) -> dict[str, Any]:
 
 def _told(runs: list[dict[str, Any]]) -> dict[str, Any]:
     shares = {
-        name: {
-            str(load): spread(run[name][load] for run in runs) for load in AT if all(load in run[name] for run in runs)
-        }
+        name: {str(load): spread(run[name][load] for run in runs) for load in AT}
         for name in ("allocated", "fragmented", "useless")
     }
     return shares | {name: spread(run[name] for run in runs) for name in ("placed", "seconds")}

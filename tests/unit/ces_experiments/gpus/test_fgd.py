@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from gpu_tasks import write_trace
-from typer.testing import CliRunner
+from gpu_tasks import bench, write_trace
 
 from ces_core.gpus.scores import POLICIES
 from ces_experiments.gpus import commands, trace
@@ -24,14 +20,6 @@ def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CES_DATA_DIR", str(tmp_path / "data"))
     trace.nodes.cache_clear()
     trace.tasks.cache_clear()
-
-
-def bench(command: Callable[..., None], *arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(command)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
 
 
 def test_all_policies_and_a_picture(tmp_path: Path) -> None:
