@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Episode:
     drawn: Drawn
     clusters: Clusters
     asked: tuple[Asked, ...]
-    usual: Typical
+    models: Models
     at: int = 0
     placed: list[Placed] = field(default_factory=list)
     judged: int = 0
@@ -41,8 +42,12 @@ class Episode:
         models = Models()
         fleet = models.fleet(drawn.nodes)
         asked = tuple(models.asked(task) for task in drawn.tasks)
-        usual = typical(models.asked(task) for task in drawn.usual)
-        return Episode(drawn, Clusters.of(fleet, CLUSTER), asked, usual)
+        return Episode(drawn, Clusters.of(fleet, CLUSTER), asked, models)
+
+    @cached_property
+    def usual(self) -> Typical:
+        """Of all tasks that could be drawn."""
+        return typical(self.models.asked(task) for task in self.drawn.usual)
 
     @property
     def over(self) -> bool:
@@ -124,8 +129,7 @@ def by_node(drawn: Drawn, policy: Policy, seed: int) -> dict[str, Any]:
     """The same for a policy that chooses among all hosts; equals go to the first by name."""
     order = sorted(range(len(drawn.nodes)), key=lambda place: drawn.nodes[place].name)
     episode = Episode.of(drawn)
-    models = Models()
-    fleet = models.fleet([drawn.nodes[place] for place in order])
+    fleet = episode.models.fleet([drawn.nodes[place] for place in order])
     chooser = Chooser(policy, fleet, episode.usual, np.random.default_rng(seed))
 
     def decide(episode: Episode) -> Callable[[], object]:
