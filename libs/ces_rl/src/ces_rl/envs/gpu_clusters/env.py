@@ -86,6 +86,13 @@ class GpuClusters(PolicyEnv):
 
         return ClusterPolicy(self.settings.attention)
 
+    def networks(self, width: int) -> tuple[nn.Module, nn.Module]:
+        from ces_rl.envs.gpu_clusters.network import OneVector, Tokens
+        from ces_rl.envs.gpu_clusters.vector import ACTIONS
+
+        scored = self.settings.attention == "tokens" and width == ACTIONS
+        return Tokens() if scored else OneVector(width), OneVector(1, more=width)
+
     def vector(self, slots: int, seed: int) -> GpuVector:
         chosen = self.settings
         return GpuVector(SCENARIOS[chosen.scenario], self.trace, slots, seed, earns=chosen.earns, masked=chosen.masked)

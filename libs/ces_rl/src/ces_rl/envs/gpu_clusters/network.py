@@ -50,17 +50,16 @@ class OneVector(nn.Module):
 
 
 class Tokens(nn.Module):
-    """A number for each cluster and for waiting, (B, ACTIONS). ``more``: numbers of each token beside the state."""
+    """A number for each cluster and for waiting, (B, ACTIONS)."""
 
-    def __init__(self, more: int = 0) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        inputs = RESOURCES + ASKED + more
+        inputs = RESOURCES + ASKED
         self.attention = Attending(inputs)
         self.each, self.waiting = layers(WIDTH + inputs, 1), layers(WIDTH, 1)
 
-    def forward(self, free: Tensor, asked: Tensor, *more: Tensor) -> Tensor:
-        around = asked.unsqueeze(1).expand(-1, CLUSTERS, -1)
-        tokens = torch.cat([free, around, *(each.unsqueeze(2) for each in more)], dim=2)
+    def forward(self, free: Tensor, asked: Tensor) -> Tensor:
+        tokens = torch.cat([free, asked.unsqueeze(1).expand(-1, CLUSTERS, -1)], dim=2)
         attended = self.attention(tokens)
         each = self.each(torch.cat([attended, tokens], dim=2)).squeeze(2)
         return torch.cat([each, self.waiting(attended.mean(dim=1))], dim=1)

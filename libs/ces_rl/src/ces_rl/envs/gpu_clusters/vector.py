@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ces_core.gpus.clusters import DELAY, wanted
 from ces_core.gpus.model import GpuNode, GpuTask
-from ces_core.gpus.rewards import Reading
+from ces_core.gpus.rewards import Reading, rewards
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 from ces_sim.gpus.episode import Episode
@@ -97,6 +97,11 @@ class GpuVector:
             reward = episode.step(DELAY if actions[slot] == CLUSTERS else int(actions[slot]))
             earned[slot] = len(episode.placed) - before if self._earns == "count" else reward[Reading(self._earns)]
         return earned
+
+    def advice(self, rows: IntArray) -> IntArray:
+        """The expert's: what the reward in thought values most."""
+        found = [rewards(self.episodes[slot].clusters, self.episodes[slot].task, Reading.THOUGHT) for slot in rows]
+        return np.array([each.argmax() for each in found], np.int64)
 
     def state(self) -> list[int]:
         return [self._count]
