@@ -172,12 +172,8 @@ class Ddpg(SeededRun):
         actions[rows] = chosen
         reward = vector.step(actions)[rows]
         over = (~vector.running[rows]).astype(np.float32)
-        action = self.stored(chosen)
+        action = self.choice.vector(chosen)
         return Steps(observation, mask, action, reward, vector.observe(rows), vector.mask[rows], over)
-
-    def stored(self, chosen: IntArray) -> Rows:
-        """(B, width) actions as pools have them."""
-        return self.choice.vector(chosen)
 
     def _batch(self) -> Steps:
         from_expert = round(self.settings.batch * self.settings.expert_share)
