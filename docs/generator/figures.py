@@ -10,6 +10,7 @@ from ces_experiments.amounts import report as amounts_report
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import provenance
 from ces_experiments.dashboard import report as dashboard_report
+from ces_experiments.gpus import clusters_report, fgd_report
 from ces_experiments.learned import (
     curves_report,
     generalise_report,
@@ -41,6 +42,8 @@ REPORTS: dict[str, Report] = {
     "warm-start": warm_start_report.REPORT,
     "curves": curves_report.REPORT,
     "amounts": amounts_report.REPORT,
+    "gpus": fgd_report.REPORT,
+    "gpu-clusters": clusters_report.REPORT,
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
     "malleable": mix_report.REPORT,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,14 @@ class VectorEnv(Protocol):
         """The generator of problems, for :meth:`restore`."""
 
     def restore(self, state: Sequence[int]) -> None: ...
+
+
+@runtime_checkable
+class AdvisedVector(VectorEnv, Protocol):
+    """Episodes in which somebody knows a good action."""
+
+    def advice(self, rows: IntArray) -> IntArray:
+        """(rows,) what a rule would do in these running slots."""
 
 
 class TeamVector(VectorEnv, Protocol):
@@ -165,6 +173,11 @@ class PolicyEnv(Environment):
     @abstractmethod
     def vector(self, slots: int, seed: int) -> VectorEnv:
         """A vector environment that draws its problems by ``seed``."""
+
+    def networks(self, width: int) -> tuple[nn.Module, nn.Module] | None:
+        """For algorithms that learn from pools: a new actor, from observations to (B, width) numbers, and a new critic,
+        from observations and such numbers to (B, 1) values. None where there are none."""
+        return None
 
     def searched(self, policy: nn.Module) -> list[nn.Parameter]:
         """The parameters that CEM and ES move; the others stay as they began."""

@@ -1,0 +1,1 @@
+"""Experiments with tasks that share GPUs."""

@@ -1,0 +1,74 @@
+"""``ces bench gpus`` and ``gpu-clusters``, found through the entry-point group ``ces.bench``."""
+
+from __future__ import annotations
+
+from ces_core.gpus.scores import POLICIES
+from ces_experiments.common import options
+from ces_experiments.common.command import ON_CLUSTER, PLOTS, Option, command
+from ces_sim.gpus.scenarios import SCENARIOS
+
+PROCESSES = Option("processes", int, 1, "simulations at once", more=options.at_least(1))
+
+
+def _lists(flag: str, text: str | None) -> tuple[str, ...]:
+    from ces_experiments.gpus.trace import known_lists
+
+    return known_lists(flag, text)
+
+
+def _scenarios(flag: str, text: str) -> tuple[str, ...]:
+    from ces_experiments.gpus.clusters import LIST
+
+    found = options.names(flag, text, SCENARIOS)
+    _lists(flag, LIST)
+    return found
+
+
+def _contenders(flag: str, text: str | None) -> tuple[str, ...]:
+    from ces_experiments.gpus.clusters import CONTENDERS
+
+    return CONTENDERS if text is None else options.names(flag, text, CONTENDERS)
+
+
+gpus = command(
+    "gpus",
+    "gpus.fgd_report:FGD",
+    [
+        Option(
+            "lists", str | None, None, "lists of pods in CES_DATA_DIR, separated by commas",
+            read=_lists, more={"show_default": "all that are there"},
+        ),
+        Option(
+            "policies", str, ",".join(POLICIES), "those compared, separated by commas",
+            read=lambda flag, text: options.names(flag, text, POLICIES),
+        ),
+        Option("seeds", int, 10, "orders of tasks and nodes", more=options.between(1, 1000)),
+        options.SEED(0, "the first seed; same seed, same tasks"),
+        PROCESSES,
+        PLOTS,
+        *ON_CLUSTER,
+    ],
+    help="FGD and its peers place a published trace of tasks that share GPUs, until 1.3 times all GPUs are asked for.",
+)  # fmt: skip
+
+gpu_clusters = command(
+    "gpu-clusters",
+    "gpus.clusters_report:CLUSTERS",
+    [
+        Option(
+            "scenarios", str, ",".join(SCENARIOS), "those drawn from the trace in CES_DATA_DIR, separated by commas",
+            read=_scenarios,
+        ),
+        Option(
+            "contenders", str | None, None, "rules for clusters, and policies by node (node-NAME), separated by commas",
+            read=_contenders, more={"show_default": "all"},
+        ),
+        Option("seeds", int, 10, "draws of hosts and tasks", more=options.between(1, 1000)),
+        options.SEED(0, "the first seed; same seed, same draw"),
+        Option("rounds", int, 60, "of improvement for the offline plan", more=options.between(0, 10_000)),
+        PROCESSES,
+        PLOTS,
+        *ON_CLUSTER,
+    ],
+    help="Tasks that share GPUs are sent to clusters of hosts by rules, beside what is possible at all.",
+)  # fmt: skip

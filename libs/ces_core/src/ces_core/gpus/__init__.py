@@ -1,0 +1,1 @@
+"""Tasks that share GPUs: where each goes, and on which cards."""

@@ -1,0 +1,1 @@
+"""Sending tasks that share GPUs to clusters of hosts."""

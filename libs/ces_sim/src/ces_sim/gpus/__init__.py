@@ -1,0 +1,1 @@
+"""Tasks that share GPUs, in simulation: published traces, one large cluster, and clusters of clusters."""
