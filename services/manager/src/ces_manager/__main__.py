@@ -122,6 +122,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         secret_keys=secret_keys,
         agents_nats_urls=settings.agents_nats_urls,
         trace_ratio=settings.trace_ratio,
+        address_block=settings.address_block,
         authority=certificates.authority if certificates is not None else None,
     )
 

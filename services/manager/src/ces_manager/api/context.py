@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 
 from fastapi import Request
 
@@ -25,6 +26,7 @@ from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
+from ces_manager.plans.addresses import POOL
 from ces_manager.queue.live import LiveQueue
 from ces_manager.replay.state import Replays
 from ces_manager.timeouts import Timeouts
@@ -47,6 +49,7 @@ class Context:
     secret_keys: SecretKeys | None
     agents_nats_urls: list[str]
     trace_ratio: float = 0.0
+    address_block: IPv4Network = POOL  # of workers
     authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
+from ipaddress import IPv4Network
 
 from sqlalchemy import select
 
@@ -19,7 +20,7 @@ from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
 from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
-from ces_manager.plans.addresses import Exhausted, next_subnet
+from ces_manager.plans.addresses import POOL, Exhausted, next_subnet
 from ces_manager.plans.residual import held_on_nodes
 
 
@@ -40,9 +41,9 @@ def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
     return JoinToken(token=token, node=request.node, expires_at=expires_at)
 
 
-def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
+def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = POOL) -> Joined:
     """Add the node, or update one that joins again; it is unreachable until its first heartbeat. The request must be
-    signed by its key.
+    signed by its key. ``block``: from which its workers get their addresses.
 
     A token admits one request once; the same one may come again, since an answer can be lost, and changes nothing then.
     A token for the node alone admits another key in place of the one before. Raises Forbidden, Invalid, Conflict (no
@@ -61,7 +62,7 @@ def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
         cluster = tx.cluster()
         try:
             subnet, cluster.last_subnet = next_subnet(
-                cluster.last_subnet, tx.session.scalars(select(NodeRow.subnet)).all()
+                cluster.last_subnet, tx.session.scalars(select(NodeRow.subnet)).all(), block
             )
         except Exhausted as error:
             raise Conflict(str(error)) from error

@@ -1,0 +1,107 @@
+"""The hub between the regions of one machine: where its files lie, and what each region must know.
+
+The hub is a nats-server without JetStream that regions' servers reach as leaf nodes. ``hub.json`` in its folder says
+where it listens and which regions there are; beside it lie the hub's trust and certificate, and the credentials of each
+region.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from ces_common.fields import Document
+from ces_common.natsauth import Trust, save_credentials
+from ces_common.natsauth.regions import Leaf, hub_config, init_hub, init_region
+from ces_common.tls.certificates import init_authority, renew
+from ces_testbed.spec import LOCALHOST, RegionPlace, choose_ports
+
+POOL = IPv4Network("10.64.0.0/10")
+BLOCK_BITS = 16
+MOST_REGIONS = 8  # whole clusters on one machine
+NAME = "hub"
+_LIFE = timedelta(days=365)
+
+
+class Hub(Document):
+    """``regions``: their names, and the folder of each one's files."""
+
+    name: str
+    port: Annotated[int, Field(ge=1, le=65535)]  # for regions' servers
+    client_port: Annotated[int, Field(ge=1, le=65535)]  # for clients, of whom there are none
+    regions: dict[str, Path]
+
+
+class HubFiles:
+    """The hub's files. ``root`` belongs to it alone."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.record = self.root / "hub.json"
+        self.trust = self.root / "trust"
+        self.tls = self.root / "tls"
+        self.authority = self.tls / "authority.pem"
+        self.certificate = self.tls / "hub.pem"
+        self.config = self.root / "nats-server.conf"
+        self.processes = self.root / "processes.json"
+        self.log = self.root / "hub.log"
+
+    def credentials(self, region: str) -> Path:
+        return self.root / f"{region}.creds"
+
+    def read(self) -> Hub | None:
+        try:
+            return Hub.model_validate_json(self.record.read_text())
+        except (OSError, ValueError):
+            return None
+
+
+def blocks(count: int) -> list[IPv4Network]:
+    """A block of addresses for each region; none overlaps another."""
+    found = list(POOL.subnets(new_prefix=BLOCK_BITS))[:count]
+    if len(found) < count:
+        raise ValueError(f"{POOL} has no {count} blocks")
+    return found
+
+
+def region_names(hub: str, count: int) -> list[str]:
+    """``local1``, ``local2`` and so on."""
+    return [f"{hub}{number}" for number in range(1, count + 1)]
+
+
+def places(files: HubFiles, hub: Hub) -> dict[str, RegionPlace]:
+    """Where each region stands."""
+    names = list(hub.regions)
+    return {
+        name: RegionPlace(hub=files.root, port=hub.port, block=block, peers=[each for each in names if each != name])
+        for name, block in zip(names, blocks(len(names)), strict=True)
+    }
+
+
+def prepare(files: HubFiles, name: str, regions: dict[str, Path]) -> Hub:
+    """Write all that the hub and its regions need before they start."""
+    ports = choose_ports(LOCALHOST, 1)
+    hub = Hub(name=name, port=ports.nats, client_port=ports.scheduler, regions=regions)
+    files.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    trust = init_hub(files.trust)
+    authority = init_authority(files.tls)
+    renew(files.certificate, authority, [LOCALHOST], _LIFE, datetime.now(UTC))
+    for region in regions:
+        save_credentials(files.credentials(region), trust.admit(region))
+    files.config.write_text(
+        hub_config(trust, host=LOCALHOST, port=hub.client_port, leaf_port=hub.port, certificate=files.certificate)
+    )
+    files.record.write_text(hub.model_dump_json(indent=2))
+    return hub
+
+
+def region_leaf(name: str, place: RegionPlace, trust: Trust) -> Leaf:
+    """How a region's server takes part."""
+    hub = HubFiles(place.hub)
+    account, token = init_region(trust, name)
+    url = f"tls://{LOCALHOST}:{place.port}"
+    return Leaf(name, (url,), hub.credentials(name), account, token, hub.authority)
