@@ -5,7 +5,8 @@ from itertools import combinations
 from pathlib import Path
 
 from ces_common.natsauth import init_trust
-from ces_testbed.hub import MOST_REGIONS, HubFiles, blocks, places, prepare, region_leaf, region_names
+from ces_testbed.hub import MOST_REGIONS, HubFiles, blocks, join_hub, places, prepare, region_names
+from ces_testbed.spec import Files
 
 
 def test_no_two_regions_share_an_address() -> None:
@@ -30,7 +31,11 @@ def test_what_the_hub_and_its_regions_need_is_prepared(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0
     there = places(files, hub)
     assert {name: place.peers for name, place in there.items()} == {"r1": ["r2"], "r2": ["r1"]}
-    leaf = region_leaf("r1", there["r1"], init_trust(tmp_path / "trust"))
+    own = Files(tmp_path / "r1")
+    own.prepare()
+    leaf = join_hub("r1", there["r1"], own, init_trust(tmp_path / "trust"))
+    assert own.regions.stat().st_mode & 0o077 == 0
+    assert json.loads(own.regions.read_text())["peers"].keys() == {"r2"}
     assert leaf.account not in (init_trust(tmp_path / "trust").account, "")
     assert leaf.hubs == (f"tls://127.0.0.1:{hub.port}",)
 

@@ -7,18 +7,23 @@ region.
 
 from __future__ import annotations
 
+import json
+import secrets
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from ces_common.fields import Document
+from ces_common.jobfile import DEFAULT_TENANT
 from ces_common.natsauth import Trust, save_credentials
-from ces_common.natsauth.regions import Leaf, hub_config, init_hub, init_region
+from ces_common.natsauth.regions import Leaf, hub_config, init_hub, init_region, wire_credentials
+from ces_common.natsauth.secret_files import write_secret
 from ces_common.tls.certificates import init_authority, renew
-from ces_testbed.spec import LOCALHOST, RegionPlace, choose_ports
+from ces_testbed.spec import LOCALHOST, Files, RegionPlace, choose_ports
 
 POOL = IPv4Network("10.64.0.0/10")
 BLOCK_BITS = 16
@@ -53,11 +58,21 @@ class HubFiles:
     def credentials(self, region: str) -> Path:
         return self.root / f"{region}.creds"
 
+    def pair(self, one: str, other: str) -> Path:
+        """The token that two regions share."""
+        return self.root / f"pair-{'-'.join(sorted((one, other)))}.token"
+
     def read(self) -> Hub | None:
         try:
             return Hub.model_validate_json(self.record.read_text())
         except (OSError, ValueError):
             return None
+
+
+def _trusted(hub: HubFiles, name: str, peer: str) -> dict[str, object]:
+    """All regions of one machine are one user's: each lets the jobs of the others' usual tenant in."""
+    token = hub.pair(name, peer).read_text().strip()
+    return {"token": token, "accept": [DEFAULT_TENANT], "tenants": {DEFAULT_TENANT: DEFAULT_TENANT}}
 
 
 def blocks(count: int) -> list[IPv4Network]:
@@ -92,6 +107,8 @@ def prepare(files: HubFiles, name: str, regions: dict[str, Path]) -> Hub:
     renew(files.certificate, authority, [LOCALHOST], _LIFE, datetime.now(UTC))
     for region in regions:
         save_credentials(files.credentials(region), trust.admit(region))
+    for one, other in combinations(regions, 2):
+        write_secret(files.pair(one, other), secrets.token_urlsafe(32) + "\n")
     files.config.write_text(
         hub_config(trust, host=LOCALHOST, port=hub.client_port, leaf_port=hub.port, certificate=files.certificate)
     )
@@ -99,9 +116,11 @@ def prepare(files: HubFiles, name: str, regions: dict[str, Path]) -> Hub:
     return hub
 
 
-def region_leaf(name: str, place: RegionPlace, trust: Trust) -> Leaf:
-    """How a region's server takes part."""
+def join_hub(name: str, place: RegionPlace, files: Files, trust: Trust) -> Leaf:
+    """Write what a region's federation service needs, and return how the region's server takes part."""
     hub = HubFiles(place.hub)
     account, token = init_region(trust, name)
+    save_credentials(files.wire_credentials, wire_credentials(trust, account, name))
+    write_secret(files.regions, json.dumps({"peers": {peer: _trusted(hub, name, peer) for peer in place.peers}}))
     url = f"tls://{LOCALHOST}:{place.port}"
     return Leaf(name, (url,), hub.credentials(name), account, token, hub.authority)

@@ -120,10 +120,12 @@ class Files:
         self.nats = self.root / "nats"
         self.credentials = self.root / "credentials"
         self.agents = self.root / "agents"
+        self.regions = self.root / "regions.yaml"  # whom it trusts, as one of several regions
+        self.wire_credentials = self.credentials / "wire.creds"
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        keys = (self.token, self.metrics_token, self.secrets_key, self.trust, self.tls, self.credentials)
+        keys = (self.token, self.metrics_token, self.secrets_key, self.trust, self.tls, self.credentials, self.regions)
         fixed = (self.addresses, self.processes, *keys, self.nats, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 

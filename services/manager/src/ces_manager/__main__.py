@@ -34,6 +34,7 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.peers import Peers
+from ces_manager.messaging.region_requests import RegionRequests
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.secret_requests import serve_secrets
@@ -123,6 +124,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         agents_nats_urls=settings.agents_nats_urls,
         trace_ratio=settings.trace_ratio,
         address_block=settings.address_block,
+        region=settings.region,
         authority=certificates.authority if certificates is not None else None,
     )
 
@@ -142,6 +144,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await serve_renewals(bus, database, issuer, SERVICE)
         await serve_secrets(bus, database, secret_keys, SERVICE)
         await spans.serve(bus)
+        if settings.region is not None:
+            await RegionRequests(bus, database, context.live_queue).serve()
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()

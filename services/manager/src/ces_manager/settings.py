@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
+from ces_common.fields import RegionName
 from ces_common.queuefile import QueueSettings
 from ces_manager.plans.addresses import POOL, SUBNET_BITS
 from ces_manager.timeouts import DAY_S, Timeouts
@@ -80,6 +81,7 @@ class ManagerSettings(QueueSettings):
     metrics_of_links: bool = True  # some series for each link
     trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the jobs that are submitted
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
+    region: RegionName | None = None  # one of several
     address_block: IPv4Network = POOL  # of workers, /24 for each node; no other region's may overlap it
     credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 
@@ -106,7 +108,14 @@ class ManagerSettings(QueueSettings):
         return self
 
     @field_validator(
-        "secrets_key_file", "oidc_issuer", "oidc_grants", "oidc_ca", "tls_dir", "nats_certificate", mode="before"
+        "region",
+        "secrets_key_file",
+        "oidc_issuer",
+        "oidc_grants",
+        "oidc_ca",
+        "tls_dir",
+        "nats_certificate",
+        mode="before",
     )
     @classmethod
     def _none_if_empty(cls, value: object) -> object:

@@ -49,6 +49,7 @@ class Context:
     secret_keys: SecretKeys | None
     agents_nats_urls: list[str]
     trace_ratio: float = 0.0
+    region: str | None = None  # this one's name, where it is one of several
     address_block: IPv4Network = POOL  # of workers
     authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
