@@ -16,7 +16,7 @@ from ces_federation.peers import PeersFile
 from ces_federation.service import Federation
 from ces_federation.settings import FederationSettings
 
-TOTALS = Totals(epoch="e", nodes=2, free=Room(cpu=4000, memory=2**33), total=Room(cpu=8000, memory=2**34))
+TOTALS = Totals(epoch="e", nodes=2, free=Room(cpu=4000, memory=2**33), total=Room(cpu=8000, memory=2**34), largest=Room(cpu=2000, memory=2**32))
 Say = Callable[[Message], Awaitable[bytes]]
 
 
@@ -29,10 +29,11 @@ def block(region: str) -> IPv4Network:
 
 
 class Region:
-    """One region. ``now``: its steady clock. ``answers``: what its manager says to which question."""
+    """One region. ``now``: its steady clock."""
 
     def __init__(self, name: str, wire: MemoryBroker, others: str, **trust: Any) -> None:
         self.name, self.now = name, 0.0
+        self._says: dict[str, bytes | Say] = {}
         self.bus, self.wire_bus = MemoryBus(MemoryBroker()), MemoryBus(wire)
         settings = FederationSettings(
             region=name, regions_file=Path("unused"), wire_creds=Path("unused"), address_block=block(name)
@@ -50,10 +51,15 @@ class Region:
         await self.federation.begin()
 
     async def manager_says(self, question: str, answer: bytes | Say) -> None:
-        async def say(message: Message) -> bytes:
-            return answer if isinstance(answer, bytes) else await answer(message)
+        """From now on."""
+        known = question in self._says
+        self._says[question] = answer
+        if not known:
+            await self.bus.serve(subjects.rpc("manager", question), lambda message: self._say(question, message))
 
-        await self.bus.serve(subjects.rpc("manager", question), say)
+    async def _say(self, question: str, message: Message) -> bytes:
+        answer = self._says[question]
+        return answer if isinstance(answer, bytes) else await answer(message)
 
     async def close(self) -> None:
         await self.federation.close()

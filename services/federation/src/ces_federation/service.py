@@ -10,10 +10,13 @@ import structlog
 from prometheus_client import Gauge
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Message
-from ces_common.messages.regions import RegionList, Summary, Totals
+from ces_common.bus.port import Bus, BusError, Message, RemoteError
+from ces_common.messages.regions import AwayLogQuery, Decision, RegionList, Summary, Totals
 from ces_common.service import Hint
 from ces_federation.board import Board
+from ces_federation.home import Home
+from ces_federation.manager_port import Manager
+from ces_federation.owner import Owner
 from ces_federation.peers import Peer
 from ces_federation.seals import key_of
 from ces_federation.settings import FederationSettings
@@ -23,9 +26,11 @@ log = structlog.get_logger()
 SERVICE = "federation"
 AGE = Gauge("ces_region_summary_age_seconds", "Age of what a region told last; -1 where it told nothing", ["region"])
 EVERY_S = 2.0
+LARGEST_QUESTION = 4096  # bytes
 AT_LEAST_S = 0.25  # between two summaries, however much changes
 ASK_S = 2.0
 EVENTS = [subjects.events(aggregate) for aggregate in ("job", "plan", "allocation", "node")]
+NO_ANSWER = "the region in which the job runs does not answer"
 MANAGER_TOTALS = subjects.rpc("manager", "region-totals")
 
 
@@ -44,6 +49,9 @@ class Federation:
         keys = {name: key_of(peer.token.get_secret_value()) for name, peer in peers.items()}
         self.wire = Wire(wire_bus, settings.region, keys)
         self.board = Board(settings.region, settings.address_block, peers)
+        manager = Manager(bus)
+        self.home = Home(manager, self.wire, self.board, clock)
+        self._owner = Owner(manager, peers, clock)
         self._hint = Hint()
         self._own: Totals | None = None
 
@@ -55,13 +63,16 @@ class Federation:
 
     async def run(self) -> None:
         await self.begin()
-        await asyncio.gather(self._tell_repeatedly())
+        await asyncio.gather(self._tell_repeatedly(), self.home.run())
 
     async def begin(self) -> None:
         """Begin to hear and to answer."""
         self.wire.on("summary", self._take_summary)
+        self._owner.serve(self.wire)
         await self.wire.start()
         await self._bus.serve(subjects.rpc(SERVICE, "regions"), self._tell_regions, largest=0)
+        await self._bus.serve(subjects.rpc(SERVICE, "logs"), self._tell_logs, largest=LARGEST_QUESTION)
+        await self._bus.serve(subjects.rpc(SERVICE, "flows"), self._tell_flows, largest=LARGEST_QUESTION)
         for pattern in EVENTS:
             await self._bus.subscribe(pattern, self._changed)
 
@@ -103,6 +114,18 @@ class Federation:
     async def _take_summary(self, region: str, data: bytes) -> bytes:
         self.board.note(region, Summary.model_validate_json(data), self._clock())
         return b""
+
+    async def _tell_logs(self, message: Message) -> bytes:
+        answer = await self.home.logs(AwayLogQuery.model_validate_json(message.data))
+        if answer is None:
+            raise RemoteError("silent", NO_ANSWER)
+        return answer.encode()
+
+    async def _tell_flows(self, message: Message) -> bytes:
+        answer = await self.home.flows(Decision.model_validate_json(message.data))
+        if answer is None:
+            raise RemoteError("silent", NO_ANSWER)
+        return answer
 
     async def _tell_regions(self, _: Message) -> bytes:
         return RegionList(items=self.board.views(self._own, self._clock())).encode()

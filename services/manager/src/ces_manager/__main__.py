@@ -47,6 +47,7 @@ from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
+from ces_manager.regions import guests
 from ces_manager.replay.keyframes import keep_repeatedly
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
@@ -145,7 +146,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await serve_secrets(bus, database, secret_keys, SERVICE)
         await spans.serve(bus)
         if settings.region is not None:
-            await RegionRequests(bus, database, context.live_queue).serve()
+            await RegionRequests(bus, database, context.live_queue, queue, measurements).serve()
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()
@@ -263,6 +264,8 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
+                if await database.read(guests.due):
+                    await database.write(guests.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
             if duties.holds(HISTORY):

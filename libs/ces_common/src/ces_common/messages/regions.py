@@ -19,6 +19,7 @@ MAX_DATASETS = 256  # of a region
 MAX_ACCEPTED = 64  # tenants of one region
 MAX_REGIONS = 64
 MAX_JOBS = 200  # that are asked about at once
+SILENT_S = 10.0  # after which a region that does not answer is told of
 HOLD_S = 15.0  # after which what is held for another region and not committed is released
 ROOMS = (1, 2, 4, 8, 16, 32)  # cores, that divide the buckets of the histogram
 TenantName = Annotated[str, StringConstraints(max_length=63)]
@@ -168,12 +169,15 @@ class GuestQuery(Message):
     home: RegionName
 
 
-class HoldQuery(GuestQuery):
+class GuestFile(GuestQuery):
     """``file``: with the tenant and the priority that it has here."""
 
+    file: JobFile
+
+
+class HoldQuery(GuestFile):
     job: Id
     attempt: Small
-    file: JobFile
 
 
 class GuestJobQuery(GuestQuery, RemoteJob):
@@ -190,15 +194,10 @@ class GuestLogQuery(GuestJobQuery):
     tail: Small | None = None
 
 
-class AwayLogQuery(Message):
-    job: Id
+class AwayLogQuery(Decision):
     task: Id
     offset: Count = 0
     tail: Small | None = None
-
-
-class AwayQuery(Message):
-    job: Id
 
 
 # Between regions
