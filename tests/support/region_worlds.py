@@ -16,7 +16,13 @@ from ces_federation.peers import PeersFile
 from ces_federation.service import Federation
 from ces_federation.settings import FederationSettings
 
-TOTALS = Totals(epoch="e", nodes=2, free=Room(cpu=4000, memory=2**33), total=Room(cpu=8000, memory=2**34), largest=Room(cpu=2000, memory=2**32))
+TOTALS = Totals(
+    epoch="e",
+    nodes=2,
+    free=Room(cpu=4000, memory=2**33),
+    total=Room(cpu=8000, memory=2**34),
+    largest=Room(cpu=2000, memory=2**32),
+)
 Say = Callable[[Message], Awaitable[bytes]]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -85,7 +86,7 @@ def test_what_nobody_takes_is_offered_ever_more_rarely() -> None:
             tries.append(now)
             backoff.refused("j", now)
         now += 0.5
-    gaps = [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert gaps[:5] == [1, 2, 4, 8, 16]
     assert set(gaps[5:]) == {30}
     backoff.keep([])

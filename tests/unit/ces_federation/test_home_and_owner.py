@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from memory_bus import MemoryBroker
 from region_worlds import Region
+from waiting import until
 
 from ces_common.bus.port import Message, RemoteError
 from ces_common.jobfile import JobFile
@@ -52,9 +52,7 @@ async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> Asyn
         await region.start()
     for region in made.values():
         await region.federation.tell()
-    async with asyncio.timeout(20):
-        while len(made["a"].federation.board.usable(0.0)) < 2:
-            await asyncio.sleep(0)
+    await until(lambda: len(made["a"].federation.board.usable(0.0)) == 2)
     yield made
     for region in made.values():
         await region.close()

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 from memory_bus import MemoryBroker
 from region_worlds import TOTALS, Region
+from waiting import until
 
 from ces_common import subjects
 from ces_common.messages.regions import RegionList
@@ -27,17 +27,11 @@ async def told(region: Region) -> dict[str, str]:
     return {view.name: view.state for view in RegionList.model_validate_json(raw).items}
 
 
-async def until(condition: object) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # type: ignore[operator]
-            await asyncio.sleep(0.005)
-
-
 async def test_regions_hear_of_each_other_in_sums(regions: dict[str, Region]) -> None:
     a, b = regions["a"], regions["b"]
     assert await told(a) == {"a": "here", "b": "silent", "c": "silent"}
     await b.federation.tell()
-    await until(lambda: a.federation.board.usable(a.now))
+    await until(lambda: bool(a.federation.board.usable(a.now)))
     raw = await a.bus.request(subjects.rpc("federation", "regions"))
     own, other, _ = RegionList.model_validate_json(raw).items
     assert other.summary == TOTALS
@@ -52,6 +46,6 @@ async def test_a_region_whose_manager_is_away_says_nothing(regions: dict[str, Re
     await b.manager_says("region-totals", b"no totals")
     await b.federation.tell()
     await regions["c"].federation.tell()
-    await until(lambda: a.federation.board.usable(a.now))
+    await until(lambda: bool(a.federation.board.usable(a.now)))
     assert a.federation.board.usable(a.now).keys() == {"c"}
     assert b.federation.missing() == "the manager's totals"

@@ -18,6 +18,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ces_common.fields import Document
+from ces_common.hosts import WORKERS
 from ces_common.jobfile import DEFAULT_TENANT
 from ces_common.natsauth import Trust, save_credentials
 from ces_common.natsauth.regions import Leaf, hub_config, init_hub, init_region, wire_credentials
@@ -25,7 +26,6 @@ from ces_common.natsauth.secret_files import write_secret
 from ces_common.tls.certificates import init_authority, renew
 from ces_testbed.spec import LOCALHOST, Files, RegionPlace, choose_ports
 
-POOL = IPv4Network("10.64.0.0/10")
 BLOCK_BITS = 16
 MOST_REGIONS = 8  # whole clusters on one machine
 NAME = "hub"
@@ -77,9 +77,9 @@ def _trusted(hub: HubFiles, name: str, peer: str) -> dict[str, object]:
 
 def blocks(count: int) -> list[IPv4Network]:
     """A block of addresses for each region; none overlaps another."""
-    found = list(POOL.subnets(new_prefix=BLOCK_BITS))[:count]
+    found = list(WORKERS.subnets(new_prefix=BLOCK_BITS))[:count]
     if len(found) < count:
-        raise ValueError(f"{POOL} has no {count} blocks")
+        raise ValueError(f"{WORKERS} has no {count} blocks")
     return found
 
 

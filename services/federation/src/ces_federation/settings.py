@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from ces_common.fields import RegionName
+from ces_common.hosts import WORKERS
 from ces_common.settings import ServiceSettings
 
 
@@ -17,4 +18,4 @@ class FederationSettings(ServiceSettings):
     region: RegionName
     regions_file: Path
     wire_creds: Path
-    address_block: IPv4Network = IPv4Network("10.64.0.0/10")
+    address_block: IPv4Network = WORKERS

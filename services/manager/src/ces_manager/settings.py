@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.fields import RegionName
+from ces_common.hosts import SUBNET_BITS, WORKERS
 from ces_common.queuefile import QueueSettings
-from ces_manager.plans.addresses import POOL, SUBNET_BITS
 from ces_manager.timeouts import DAY_S, Timeouts
 
 Seconds = Annotated[float, Field(gt=0)]
@@ -82,7 +82,7 @@ class ManagerSettings(QueueSettings):
     trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the jobs that are submitted
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
     region: RegionName | None = None  # one of several
-    address_block: IPv4Network = POOL  # of workers, /24 for each node; no other region's may overlap it
+    address_block: IPv4Network = WORKERS  # of workers, /24 for each node; no other region's may overlap it
     credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 
     @model_validator(mode="before")
@@ -97,8 +97,8 @@ class ManagerSettings(QueueSettings):
     @field_validator("address_block")
     @classmethod
     def _block_with_room(cls, value: IPv4Network) -> IPv4Network:
-        if not value.subnet_of(POOL) or value.prefixlen > SUBNET_BITS:
-            raise ValueError(f"{value} must lie in {POOL}, and have room for a /{SUBNET_BITS} at least")
+        if not value.subnet_of(WORKERS) or value.prefixlen > SUBNET_BITS:
+            raise ValueError(f"{value} must lie in {WORKERS}, and have room for a /{SUBNET_BITS} at least")
         return value
 
     @model_validator(mode="after")

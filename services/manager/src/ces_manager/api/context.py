@@ -10,6 +10,7 @@ from fastapi import Request
 
 from ces_common.bus.port import Bus
 from ces_common.db.outbox import events_after, latest_event
+from ces_common.hosts import WORKERS
 from ces_common.queuefile import QueueFile
 from ces_common.rates import SenderRate
 from ces_common.tls.certificates import Authority
@@ -26,7 +27,6 @@ from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
-from ces_manager.plans.addresses import POOL
 from ces_manager.queue.live import LiveQueue
 from ces_manager.replay.state import Replays
 from ces_manager.timeouts import Timeouts
@@ -50,7 +50,7 @@ class Context:
     agents_nats_urls: list[str]
     trace_ratio: float = 0.0
     region: str | None = None  # this one's name, where it is one of several
-    address_block: IPv4Network = POOL  # of workers
+    address_block: IPv4Network = WORKERS  # of workers
     authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key

@@ -13,6 +13,7 @@ from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, Bus, BusError, Message, RemoteError
 from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.db.uow import ReadTx
+from ces_common.fault_points import fault_point
 from ces_common.messages.base import Message as Wire
 from ces_common.messages.queries import LogAnswer, LogQuery, PlanAnswer, PlanQuery
 from ces_common.messages.regions import (
@@ -95,7 +96,9 @@ class RegionRequests:
 
     async def _decide(self, decision: Decision) -> Refusal:
         actor = f"region:{decision.region}"
-        return Refusal(refusal=await self._database.write(lambda tx: away.decide(tx, decision), actor))
+        refusal = await self._database.write(lambda tx: away.decide(tx, decision), actor)
+        fault_point("region-decide")
+        return Refusal(refusal=refusal)
 
     async def _away(self, _: Wire) -> AwayJobs:
         return AwayJobs(items=await self._database.read(away.open_jobs))
@@ -125,10 +128,14 @@ class RegionRequests:
         )
 
     async def _hold(self, asked: HoldQuery) -> Wire:
-        return await self._database.write(lambda tx: guests.hold(tx, asked, self._queue), f"region:{asked.home}")
+        answer = await self._database.write(lambda tx: guests.hold(tx, asked, self._queue), f"region:{asked.home}")
+        fault_point("region-hold")
+        return answer
 
     async def _commit(self, asked: GuestJobQuery) -> Wire:
-        return await self._database.write(lambda tx: guests.commit(tx, asked), f"region:{asked.home}")
+        answer = await self._database.write(lambda tx: guests.commit(tx, asked), f"region:{asked.home}")
+        fault_point("region-commit")
+        return answer
 
     async def _release(self, asked: GuestJobQuery) -> Wire:
         return await self._database.write(lambda tx: guests.release(tx, asked), f"region:{asked.home}")

@@ -14,13 +14,14 @@ from sqlalchemy import select
 from ces_common.db.access_tables import JoinTokenRow
 from ces_common.db.tables import LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.hosts import WORKERS
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
 from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
-from ces_manager.plans.addresses import POOL, Exhausted, next_subnet
+from ces_manager.plans.addresses import Exhausted, next_subnet
 from ces_manager.plans.residual import held_on_nodes
 
 
@@ -41,7 +42,7 @@ def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
     return JoinToken(token=token, node=request.node, expires_at=expires_at)
 
 
-def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = POOL) -> Joined:
+def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = WORKERS) -> Joined:
     """Add the node, or update one that joins again; it is unreachable until its first heartbeat. The request must be
     signed by its key. ``block``: from which its workers get their addresses.
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from ipaddress import IPv4Network
 from itertools import chain
 
-POOL = IPv4Network("10.64.0.0/10")
-SUBNET_BITS = 24
+from ces_common.hosts import SUBNET_BITS, WORKERS
+
 FIRST_HOST, LAST_HOST = 2, 254  # .1 is the node's router
 WORKER_PORT = 29400  # where a worker has an address of its own
 FIRST_PORT, LAST_PORT = 20000, 29399  # where it shares the host's
@@ -19,7 +19,7 @@ class Exhausted(Exception):
     """Nothing is left to hand out."""
 
 
-def next_subnet(last: int, taken: Collection[str], block: IPv4Network = POOL) -> tuple[str, int]:
+def next_subnet(last: int, taken: Collection[str], block: IPv4Network = WORKERS) -> tuple[str, int]:
     """The next worker subnet of ``block`` after number ``last`` that no node has, and its number. Raises Exhausted."""
     used = set(taken)
     for number in _round(1, 1 << (SUBNET_BITS - block.prefixlen), last):
