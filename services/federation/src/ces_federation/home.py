@@ -109,6 +109,7 @@ class Home:
             fault_point("region-held")
             decision = Decision(job=offered.job, attempt=offered.attempt, region=name, remote=held.remote)
             return await self._decide(decision, self._clock() - began)
+        log.info("no region takes a job", job=offered.job, bids={name: bid.refusal for name, bid in bids.items()})
         return "not-held" if names else "no-bid"
 
     async def _decide(self, decision: Decision, took_s: float) -> str:

@@ -25,7 +25,7 @@ from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
-from ces_manager.api.other_regions import federation_away, remote_flows
+from ces_manager.api.other_regions import check_regions, federation_away, remote_flows
 from ces_manager.api.parameters import Attempt, Cursor, EventNumber, Limit, Lines, PathName, QueryName
 from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
@@ -76,8 +76,7 @@ async def submit(
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context, identity = context_of(request), identity_of(request)
     job = allowed(identity, job)
-    if job.regions and context.region is None:
-        raise Invalid("regions", "this cluster is no region, and knows no other: leave it out (CES_REGION)")
+    await check_regions(context, job.regions)
     span = request_span(request, context.trace_ratio)
 
     def submitted(tx: WriteTx) -> JobView:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, BusError, NoResponder
+from ces_common.jobfile import ANY_REGION
 from ces_common.messages.api import JobFlowsView
 from ces_common.messages.regions import Decision, RegionList
 from ces_manager.api.context import Context
-from ces_manager.errors import Unavailable
+from ces_manager.errors import Invalid, Unavailable
 
 LOOK_S = 2.0
 FLOWS_S = 6.0  # the other region's manager is asked, too
@@ -15,7 +18,27 @@ FLOWS_S = 6.0  # the other region's manager is asked, too
 
 async def known_regions(context: Context) -> RegionList:
     """Raises Unavailable."""
-    return RegionList.model_validate_json(await _ask(context, "regions", b"", LOOK_S))
+    try:
+        return RegionList.model_validate_json(await _ask(context, "regions", b"", LOOK_S))
+    except ValueError as error:
+        raise Unavailable("the federation service answers with what cannot be read") from error
+
+
+async def check_regions(context: Context, named: Sequence[str]) -> None:
+    """Whether a job may name these. Raises Invalid; not for an unknown one while the federation service is away, which
+    no submission waits for."""
+    if not named:
+        return
+    if context.region is None:
+        raise Invalid("regions", "this cluster is no region, and knows no other: leave it out (CES_REGION)")
+    try:
+        known = [each.name for each in (await known_regions(context)).items]
+    except Unavailable:
+        return
+    for i, name in enumerate(named):
+        if name not in (ANY_REGION, *known):
+            others = ", ".join(each for each in known if each != context.region)
+            raise Invalid(f"regions[{i}]", f"no region is called {name}: name one of {others}, or {ANY_REGION}")
 
 
 async def federation_away(context: Context) -> str | None:
