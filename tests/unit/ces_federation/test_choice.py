@@ -82,12 +82,14 @@ def test_the_best_bid_is_taken_first_and_none_without_room() -> None:
 def test_what_nobody_takes_is_offered_ever_more_rarely() -> None:
     backoff, now, tries = Backoff(), 0.0, []
     while now < 200:
-        if backoff.allows("j", now):
+        if "j" not in backoff.waiting(now):
             tries.append(now)
             backoff.refused("j", now)
         now += 0.5
     gaps = [later - earlier for earlier, later in pairwise(tries)]
     assert gaps[:5] == [1, 2, 4, 8, 16]
     assert set(gaps[5:]) == {30}
-    backoff.keep([])
-    assert backoff.allows("j", now)
+    backoff.waiting(now + 100)  # it was not offered any more: it runs, or is over
+    backoff.refused("j", now + 100)
+    assert backoff.waiting(now + 100.9) == ["j"]
+    assert backoff.waiting(now + 101) == []

@@ -68,18 +68,16 @@ def in_order(bids: Mapping[str, BidAnswer]) -> list[str]:
 class Backoff:
     """When a job is offered again that no region has taken: after 1 s, 2 s and so on, up to 30 s. ``now``: steady."""
 
-    FIRST_S, MOST_S = 1.0, 30.0
+    FIRST_S, MOST_S, KEPT_S = 1.0, 30.0, 60.0
 
     def __init__(self) -> None:
-        self._waits: dict[str, tuple[float, float]] = {}  # job -> when again, and how long it then waits
-
-    def allows(self, job: str, now: float) -> bool:
-        return now >= self._waits.get(job, (now, 0.0))[0]
+        self._waits: dict[str, tuple[float, float]] = {}  # job -> when again, and how long it waits after that
 
     def refused(self, job: str, now: float) -> None:
         wait_s = self._waits.get(job, (0.0, self.FIRST_S))[1]
         self._waits[job] = (now + wait_s, min(2 * wait_s, self.MOST_S))
 
-    def keep(self, jobs: Sequence[str]) -> None:
-        """Forget all others."""
-        self._waits = {job: wait for job, wait in self._waits.items() if job in set(jobs)}
+    def waiting(self, now: float) -> list[str]:
+        """Those that are not offered yet. Jobs that could have been for a minute, and were not, are forgotten."""
+        self._waits = {job: wait for job, wait in self._waits.items() if now - wait[0] < self.KEPT_S}
+        return [job for job, (again, _) in self._waits.items() if again > now]

@@ -22,6 +22,7 @@ from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
     HOLD_S,
     MAX_JOBS,
+    MAX_SKIPPED,
     SILENT_S,
     AwayJob,
     AwayJobs,
@@ -33,6 +34,7 @@ from ces_common.messages.regions import (
     Hold,
     OfferedJob,
     OfferedJobs,
+    OffersQuery,
     Refusal,
     RemoteJob,
     RemoteLogQuery,
@@ -80,14 +82,12 @@ class Home:
 
     async def offer_all(self) -> None:
         """Offer what may run elsewhere and found no room here. Raises BusError where the manager does not answer."""
-        offered = (await self._manager.ask("region-offers", OfferedJobs)).items
-        self._backoff.keep([each.job for each in offered])
-        for each in offered:
-            if self._backoff.allows(each.job, self._clock()):
-                outcome = await self.offer(each)
-                OFFERS.labels(outcome).inc()
-                if outcome != "placed":
-                    self._backoff.refused(each.job, self._clock())
+        query = OffersQuery(skip=self._backoff.waiting(self._clock())[:MAX_SKIPPED])
+        for each in (await self._manager.ask("region-offers", OfferedJobs, query)).items:
+            outcome = await self.offer(each)
+            OFFERS.labels(outcome).inc()
+            if outcome != "placed":
+                self._backoff.refused(each.job, self._clock())
 
     async def offer(self, offered: OfferedJob) -> str:
         """One job; what became of it."""

@@ -19,7 +19,7 @@ from ces_federation.seals import BadSeal, seal, unseal
 log = structlog.get_logger()
 REFUSED = Counter("ces_region_messages_refused_total", "Messages of other regions that were refused", ["region"])
 ANSWER = "answer"
-LARGEST = 512 * 1024  # bytes of one message
+LARGEST = 2 * 1024 * 1024  # bytes of one message; a job file is submitted with half of it at most
 PER_S, BURST = 50.0, 500  # messages of one region
 AT_ONCE = 32  # questions of one region that are being answered
 ANSWER_S = 2.0

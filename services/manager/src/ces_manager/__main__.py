@@ -264,7 +264,7 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
-                if await database.read(guests.due):
+                if await database.read(lambda tx: guests.due(tx, database.clock.now())):
                     await database.write(guests.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))

@@ -74,6 +74,16 @@ def test_only_what_names_regions_is_offered_and_only_once_there_is_no_room_here(
     assert decide(home, stays) is not None  # its owner did not say so
 
 
+def test_those_that_nobody_took_just_now_do_not_stand_before_the_others(home: World) -> None:
+    jobs = [home.submit(ring(f"job-{i}", 2, regions=["any"])) for i in range(7)]
+    for job in jobs:
+        refuse(home, job)
+    with home.uow.read() as tx:
+        first = [each.job for each in away.offered_jobs(tx)]
+        then = [each.job for each in away.offered_jobs(tx, skip=first)]
+    assert first + then == jobs
+
+
 def test_a_decision_is_made_once_and_for_one_region(home: World) -> None:
     job = gone(home)
     assert home.job(job).state is JobState.ELSEWHERE
@@ -139,6 +149,27 @@ def test_only_that_regions_word_that_nothing_ran_lets_it_queue_again(home: World
     assert offered(home) == [job]
     assert decide(home, job, attempt=1) is not None
     assert decide(home, job, attempt=2, region="r3") is None
+
+
+@pytest.mark.parametrize("fate", ["released", "unknown"])
+def test_once_committed_no_word_lets_it_run_a_second_time(home: World, fate: str) -> None:
+    """A database that has lost its last transactions may say so of what ran."""
+    job = gone(home)
+    report(home, job, "committed")
+    report(home, job, fate)
+    assert home.job(job).state is JobState.FAILED
+    assert open_jobs(home) == []
+    refuse(home, job)
+    assert offered(home) == []
+
+
+def test_a_region_that_has_lost_the_commit_is_told_it_again(home: World) -> None:
+    job = gone(home)
+    report(home, job, "committed")
+    report(home, job, "held")
+    assert wanted(home) == ["commit"]
+    report(home, job, "committed")
+    assert wanted(home) == ["status"]
 
 
 def test_a_region_that_has_lost_it_is_not_taken_to_have_run_nothing(home: World) -> None:

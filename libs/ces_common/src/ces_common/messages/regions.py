@@ -18,6 +18,7 @@ PROTOCOL = 1
 MAX_DATASETS = 256  # of a region
 MAX_ACCEPTED = 64  # tenants of one region
 MAX_REGIONS = 64
+MAX_SKIPPED = 1000  # jobs that are not offered again yet
 MAX_JOBS = 200  # that are asked about at once
 SILENT_S = 10.0  # after which a region that does not answer is told of
 HOLD_S = 15.0  # after which what is held for another region and not committed is released
@@ -114,6 +115,12 @@ class OfferedJob(Message):
     @property
     def may_run_in(self) -> Sequence[str]:
         return self.file.regions
+
+
+class OffersQuery(Message):
+    """``skip``: jobs that no region took just now."""
+
+    skip: Annotated[list[Id], Field(max_length=MAX_SKIPPED)] = []
 
 
 class OfferedJobs(Message):

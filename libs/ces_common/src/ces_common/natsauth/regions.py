@@ -26,7 +26,7 @@ from ces_common.natsauth.trust import Trust, kept_jwt, kept_seed, load_revocatio
 
 HUB: Final = "HUB"
 REGIONS: Final = "REGIONS"
-MAX_PAYLOAD: Final = 1024 * 1024  # bytes; job files have at most a quarter of it
+MAX_PAYLOAD: Final = 3 * 1024 * 1024  # bytes
 
 
 def permissions_of(region: str) -> Permissions:

@@ -26,6 +26,7 @@ from ces_common.messages.regions import (
     GuestStatusQuery,
     HoldQuery,
     OfferedJobs,
+    OffersQuery,
     Refusal,
     ReportedJobs,
     StatusAnswer,
@@ -44,7 +45,8 @@ log = structlog.get_logger()
 QUEUE = "manager"
 PLAN_S = 5.0  # a dry run for another region may take so long
 LOG_S = 5.0
-LARGEST = 1024 * 1024  # bytes of one request: a job file has a quarter at most
+LOG_PART = 64 * 1024  # bytes of a log in one answer: as JSON it may take six times that
+LARGEST = 3 * 1024 * 1024  # bytes of one request, which may hold a job file
 M = TypeVar("M", bound=BaseModel)
 Act = Callable[[M], Awaitable[Wire]]
 
@@ -58,7 +60,7 @@ class RegionRequests:
 
     async def serve(self) -> None:
         await self._bus.serve(subjects.rpc("manager", "region-totals"), self._totals, largest=0, queue=QUEUE)
-        await self._on("region-offers", Wire, self._offers)
+        await self._on("region-offers", OffersQuery, self._offers)
         await self._on("region-decide", Decision, self._decide)
         await self._on("region-away", Wire, self._away)
         await self._on("region-report", ReportedJobs, self._report)
@@ -91,8 +93,8 @@ class RegionRequests:
 
     # at home
 
-    async def _offers(self, _: Wire) -> OfferedJobs:
-        return OfferedJobs(items=await self._database.read(away.offered_jobs))
+    async def _offers(self, asked: OffersQuery) -> OfferedJobs:
+        return OfferedJobs(items=await self._database.read(lambda tx: away.offered_jobs(tx, asked.skip)))
 
     async def _decide(self, decision: Decision) -> Refusal:
         actor = f"region:{decision.region}"
@@ -149,7 +151,7 @@ class RegionRequests:
         if place is None:
             return LogAnswer(found=False)
         node, allocation = place
-        query = LogQuery(allocation=allocation, offset=asked.offset, tail=asked.tail)
+        query = LogQuery(allocation=allocation, offset=asked.offset, tail=asked.tail, limit=LOG_PART)
         raw = await self._bus.request(
             subjects.agent_rpc(node, "logs"), query.encode(), timeout_s=LOG_S, largest=LARGEST_REQUEST
         )

@@ -3,7 +3,7 @@ silence is noted and moves nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from sqlalchemy import select
@@ -17,7 +17,7 @@ from ces_manager.jobs.lifecycle import MAX_REASON, Course
 from ces_manager.jobs.transitions import change, find_job
 from ces_manager.text import storable
 
-OFFERED_AT_ONCE = 20
+OFFERED_AT_ONCE = 5
 _OFFERED = (
     select(JobRow)
     .join(AwayRow, AwayRow.job == JobRow.id)
@@ -33,9 +33,11 @@ _OPEN = (
 )
 
 
-def offered_jobs(tx: ReadTx) -> list[OfferedJob]:
-    """Waiting jobs that may run elsewhere and for which the scheduler has found no room here, the most urgent first."""
-    return [OfferedJob(job=row.id, attempt=row.attempt, file=row.spec) for row in tx.session.scalars(_OFFERED)]
+def offered_jobs(tx: ReadTx, skip: Collection[str] = ()) -> list[OfferedJob]:
+    """Some waiting jobs that may run elsewhere and for which the scheduler has found no room here, the most urgent
+    first; without those in ``skip``."""
+    rows = tx.session.scalars(_OFFERED.where(JobRow.id.not_in(skip)))
+    return [OfferedJob(job=row.id, attempt=row.attempt, file=row.spec) for row in rows]
 
 
 def decide(tx: WriteTx, decision: Decision) -> str | None:
@@ -95,7 +97,8 @@ def has_news(tx: ReadTx, reports: Iterable[Reported]) -> list[Reported]:
                 found.append(report)
         elif (
             away.unknown_since is not None
-            or not (away.committed and report.fate == "committed")
+            or not away.committed
+            or report.fate != "committed"
             or (report.status is not None and report.status.state != away.remote_state)
         ):
             found.append(report)
@@ -115,12 +118,12 @@ def take_reports(tx: WriteTx, reports: Iterable[Reported]) -> None:
         away.unknown_since = None
         if row.state in JOB_OVER:
             away.closed = report.fate in ("released", "unknown")
-        elif report.fate == "released":
+        elif report.fate == "released" and not away.committed:
             _queue_again(tx, row, away)
-        elif report.fate == "unknown":
-            why = f"region {away.region} knows nothing of it any more, nor whether it ran"
-            change(tx, row, lambda course, why=why: course.move(JobState.FAILED, why))  # type: ignore[misc]
-            away.closed = True
+        elif report.fate in ("released", "unknown"):  # committed before, it may have run in what that region has lost
+            _give_up(tx, row, away)
+        elif report.fate == "held":  # that region has lost the commit: it is said again
+            away.committed = False
         elif report.fate == "committed":
             away.committed = True
             if report.status is not None:
@@ -130,6 +133,12 @@ def take_reports(tx: WriteTx, reports: Iterable[Reported]) -> None:
 def _is_about(away: AwayRow, report: Reported) -> bool:
     known = (away.region, away.remote, away.attempt)
     return not away.closed and known == (report.region, report.remote, report.attempt)
+
+
+def _give_up(tx: WriteTx, row: JobRow, away: AwayRow) -> None:
+    why = f"region {away.region} knows nothing of it any more, nor whether it ran"
+    change(tx, row, lambda course: course.move(JobState.FAILED, why))
+    away.closed = True
 
 
 def _queue_again(tx: WriteTx, row: JobRow, away: AwayRow) -> None:

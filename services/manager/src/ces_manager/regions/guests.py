@@ -4,7 +4,7 @@ started before its home has committed it, so that no capacity is kept in second 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import select
 
@@ -108,20 +108,20 @@ def release(tx: WriteTx, asked: GuestJobQuery) -> FateAnswer:
     return FateAnswer(fate="released")
 
 
-def due(tx: ReadTx) -> list[GuestRow]:
-    """Held ones whose time may be up."""
-    return list(tx.session.scalars(select(GuestRow).where(~GuestRow.committed)))
+def due(tx: ReadTx, now: datetime) -> list[GuestRow]:
+    """What was held for its time and not committed."""
+    query = select(GuestRow).join(JobRow, JobRow.id == GuestRow.job)
+    overdue = (~GuestRow.committed, GuestRow.hold_until <= now, JobRow.state.not_in(JOB_OVER))
+    return list(tx.session.scalars(query.where(*overdue)))
 
 
 def end_holds(tx: WriteTx) -> int:
-    """Release what was held for its time and not committed; how many."""
-    ended = 0
-    for guest in due(tx):
-        row = job_row(tx, guest.job)
-        if guest.hold_until <= tx.now and row.state not in JOB_OVER:
-            _end(tx, row, f"held for region {guest.home} for {HOLD_S:g} s, which did not commit it")
-            ended += 1
-    return ended
+    """Release it; how many."""
+    ended = due(tx, tx.now)
+    for guest in ended:
+        why = f"held for region {guest.home} for {HOLD_S:g} s, which did not commit it"
+        _end(tx, job_row(tx, guest.job), why)
+    return len(ended)
 
 
 def statuses(tx: ReadTx, home: str, jobs: Sequence[RemoteJob]) -> list[tuple[FateAnswer, RemoteStatus | None]]:
