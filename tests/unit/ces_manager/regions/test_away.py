@@ -43,8 +43,8 @@ def open_jobs(world: World) -> list[AwayJob]:
 
 
 def report(world: World, job: str, fate: str | None, status: RemoteStatus | None = None, **more: object) -> None:
-    told = Reported.model_validate({**decision(job, **more).model_dump(), "fate": fate, "status": status})  # type: ignore[arg-type]
-
+    about = decision(job, **more).model_dump()  # type: ignore[arg-type]
+    told = Reported.model_validate({**about, "fate": fate, "status": status})
     with world.uow.read() as tx:
         news = away.has_news(tx, [told])
     if news:
