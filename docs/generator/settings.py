@@ -6,6 +6,7 @@ from pydantic.fields import FieldInfo
 
 from ces_common.settings import ServiceSettings
 from ces_edge_agent.settings import AgentSettings
+from ces_federation.settings import FederationSettings
 from ces_manager.settings import ManagerSettings
 from ces_network_ctl.__main__ import NetworkSettings
 from ces_scheduler.__main__ import SchedulerSettings
@@ -16,6 +17,7 @@ SERVICES: dict[str, type[ServiceSettings]] = {
     "manager": ManagerSettings,
     "scheduler": SchedulerSettings,
     "network-ctl": NetworkSettings,
+    "federation": FederationSettings,
     "edge-agent": AgentSettings,
 }
 

@@ -24,6 +24,10 @@ SETTINGS = {
     "CES_OIDC_GRANTS": "File that says which group has which role; goes with `CES_OIDC_ISSUER`.",
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
+    "CES_ADDRESS_BLOCK": "Block of IPv4 addresses for workers, within 10.64.0.0/10; each node gets a /24 of it. "
+    "[Regions](regions.md) have one each.",
+    "CES_REGION": "Name of [this region](regions.md): 1 to 16 lower-case letters and digits; left out, the cluster is "
+    "none.",
     "CES_CREDENTIAL_DAYS": "Days for which a node's NATS credential is good; its agent renews it at half of them.",
     "CES_METRICS_OF_LINKS": "Tell [some series for each link](metrics.md#what-it-costs).",
     "CES_UI": "Serve [the dashboard](dashboard.md) under `/ui/`.",
@@ -50,6 +54,10 @@ SETTINGS = {
     "CES_STARTING_DEADLINE_S": "The same for `starting`.",
     "CES_MAX_DEADLINE_MISSES": "Deadlines that a job may miss in a row before it fails; each doubles the next.",
     "CES_TICK_S": "Seconds between checks for leases and deadlines that have passed.",
+    # federation
+    "CES_REGIONS_FILE": "File with the other regions, and [what each is trusted "
+    "with](regions.md#who-is-trusted-with-what); readable by its owner only.",
+    "CES_WIRE_CREDS": "NATS credentials file for the account that reaches other regions.",
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
@@ -145,6 +153,10 @@ JOB_FIELDS = {
     "JobFile.tasks": ("One or more groups of tasks; 512 tasks at most in all.", ""),
     "JobFile.flows": ("The directed flows between tasks. Left out: the tasks have no reserved bandwidth.", ""),
     "JobFile.restart": ("What happens when a worker fails.", ""),
+    "JobFile.regions": (
+        "[Other regions](regions.md#letting-a-job-leave-its-home) where it may run; `any`: all.",
+        "regions: [any]",
+    ),
     "JobFile.disconnect": (
         "[When a node is cut off](#disconnect): `stop` its workers at the end of the lease, a duration later, 30 days "
         "at most, or `keep` them going for as long as it takes.",

@@ -111,7 +111,7 @@ def test_no_user_is_issued_for_what_is_no_users_key(cluster: Cluster) -> None:
 
 def test_secrets_are_for_their_owner_only_and_shown_to_nobody(cluster: Cluster) -> None:
     files = list(cluster.trust.directory.iterdir())
-    assert len(files) == 10
+    assert len(files) == 11
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE(cluster.trust.directory.stat().st_mode) == 0o700
     shown = server_config(cluster.trust, store_dir="/store")

@@ -49,8 +49,9 @@ LACKS = {
     "/v1/links/{src}/{dst}/probe",
     "/v1/state",
     "/v1/audits/latest",
+    "/v1/regions",
     "/v1/audits/{audit}",
-}  # there is no such token, link or audit; and no history is kept yet
+}  # there is no such token, link or audit, no other region; and no history is kept yet
 ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"
 

@@ -130,6 +130,7 @@ async def running_api(
     broker: NatsServer | None = None,
     life_s: float = 86400.0,
     provider: Provider | None = None,
+    region: str | None = None,
 ) -> AsyncIterator[Api]:
     """``broker``: one that trusts what lies in ``folder``; else all is in memory. ``life_s``: of credentials."""
     await asyncio.to_thread(migrate, url)
@@ -162,6 +163,7 @@ async def running_api(
         secret_keys=SECRET_KEYS,
         issuer=Issuer(load_signing_key(trust.signing_key_file("agent")), life_s),
         agents_nats_urls=["nats://127.0.0.1:4222"] if broker is None else [broker.url],
+        region=region,
     )
     await serve_renewals(bus, database, context.issuer, "manager")
     await serve_secrets(bus, database, SECRET_KEYS, "manager")

@@ -22,6 +22,7 @@ from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import EVENTS
 from ces_common.queuefile import QueueFile
 from ces_core.registry import DEFAULT, SOLVERS
+from ces_federation.peers import PeersFile
 from ces_manager.access.grants import GrantsFile
 from ces_testbed.topology import Topology
 
@@ -175,6 +176,8 @@ def test_every_yaml_example_is_valid(page: Path) -> None:
         elif "services" in document:
             compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
             assert set(document["services"]) <= set(compose["services"])
+        elif "peers" in document:
+            PeersFile.model_validate(document)
         elif "grants" in document:
             GrantsFile.model_validate(document)
         elif "tenants" in document:

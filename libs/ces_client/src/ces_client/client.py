@@ -20,6 +20,7 @@ from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
 from ces_client.notebook import shown, tables
 from ces_client.notebook.shown import ClusterMap, Listing
 from ces_client.published_audits import Audits
+from ces_client.regions import Regions
 from ces_client.resource import MOST
 from ces_client.resource import Resource as _Resource
 from ces_client.resource import path_of as _path
@@ -316,6 +317,7 @@ class Client(_Resource):
         self.nodes = Nodes(self._http)
         self.topology = Topology(self._http)
         self.tokens = Tokens(self._http)
+        self.regions = Regions(self._http)
         self.secrets = Secrets(self._http)
         self.sessions = Sessions(self._http)
         self.audits = Audits(self._http)

@@ -28,6 +28,7 @@ def _dataset_name(name: str) -> str:
 
 NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 NODE_NAME = r"^[A-Za-z0-9_-]{1,63}$"
+REGION_NAME = r"^[a-z0-9]{1,16}$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ARCH = r"^[a-z0-9_]{1,32}$"
 FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$"  # of a secret: none leads out of its folder
@@ -35,6 +36,7 @@ _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 Plain = AfterValidator(_without_null)
 Name = Annotated[str, StringConstraints(pattern=NAME)]
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
+RegionName = Annotated[str, StringConstraints(pattern=REGION_NAME)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
 EndName = Annotated[str, StringConstraints(max_length=128)]  # a task's, or a node's with its mark

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, ip_address, ip_network
 from typing import Final
 
+WORKERS: Final = IPv4Network("10.64.0.0/10")  # of which a region has a block, and a node of that a subnet
+SUBNET_BITS: Final = 24
 EMULATED: Final = ip_network("198.18.0.0/15")  # where a local cluster has its services listen when it emulates hosts
 
 

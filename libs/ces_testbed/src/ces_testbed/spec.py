@@ -7,6 +7,7 @@ import random
 import socket
 from collections import deque
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -38,6 +39,16 @@ class Timing(Document):
     unreachable_s: Annotated[float, Field(gt=0)] = 8.0
 
 
+class RegionPlace(Document):
+    """A cluster's place among regions; its own name is the region's. ``hub``: the folder of the hub's files, ``port``:
+    where that listens for regions. ``block``: the addresses of the region's workers. ``peers``: the other regions."""
+
+    hub: Path
+    port: Annotated[int, Field(ge=1, le=65535)]
+    block: IPv4Network
+    peers: list[Annotated[str, Field(pattern=CLUSTER_NAME.pattern)]]
+
+
 class ClusterSpec(Document):
     """``api_port`` and ``nats_port`` stay the same for the cluster's life, so that a restarted service is found."""
 
@@ -53,6 +64,7 @@ class ClusterSpec(Document):
     encrypted: bool = True  # TLS between all of it; without, what TLS costs can be measured
     save_context: bool = True  # make `ces` commands of this user talk to it
     queue: Path | None = None  # the file of the queue's parameters and tenants; all defaults when left out
+    region: RegionPlace | None = None  # None: it is no region
     settings: dict[str, str] = {}  # more environment variables CES_* for every service
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -108,10 +120,12 @@ class Files:
         self.nats = self.root / "nats"
         self.credentials = self.root / "credentials"
         self.agents = self.root / "agents"
+        self.regions = self.root / "regions.yaml"  # whom it trusts, as one of several regions
+        self.wire_credentials = self.credentials / "wire.creds"
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        keys = (self.token, self.metrics_token, self.secrets_key, self.trust, self.tls, self.credentials)
+        keys = (self.token, self.metrics_token, self.secrets_key, self.trust, self.tls, self.credentials, self.regions)
         fixed = (self.addresses, self.processes, *keys, self.nats, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 

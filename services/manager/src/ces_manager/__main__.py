@@ -34,6 +34,7 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.peers import Peers
+from ces_manager.messaging.region_requests import RegionRequests
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.secret_requests import serve_secrets
@@ -46,6 +47,7 @@ from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
+from ces_manager.regions import guests
 from ces_manager.replay.keyframes import keep_repeatedly
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
@@ -122,6 +124,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         secret_keys=secret_keys,
         agents_nats_urls=settings.agents_nats_urls,
         trace_ratio=settings.trace_ratio,
+        address_block=settings.address_block,
+        region=settings.region,
         authority=certificates.authority if certificates is not None else None,
     )
 
@@ -141,6 +145,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await serve_renewals(bus, database, issuer, SERVICE)
         await serve_secrets(bus, database, secret_keys, SERVICE)
         await spans.serve(bus)
+        if settings.region is not None:
+            await RegionRequests(bus, database, context.live_queue, queue, measurements).serve()
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()
@@ -258,6 +264,8 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
+                if await database.read(lambda tx: guests.due(tx, database.clock.now())):
+                    await database.write(guests.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
             if duties.holds(HISTORY):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import IPv4Network, ip_address
 from pathlib import Path
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
+from ces_common.fields import RegionName
+from ces_common.hosts import SUBNET_BITS, WORKERS
 from ces_common.queuefile import QueueSettings
 from ces_manager.timeouts import DAY_S, Timeouts
 
@@ -79,6 +81,8 @@ class ManagerSettings(QueueSettings):
     metrics_of_links: bool = True  # some series for each link
     trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the jobs that are submitted
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
+    region: RegionName | None = None  # one of several
+    address_block: IPv4Network = WORKERS  # of workers, /24 for each node; no other region's may overlap it
     credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 
     @model_validator(mode="before")
@@ -90,6 +94,13 @@ class ManagerSettings(QueueSettings):
                 values[name] = [part.strip() for part in listed.split(",") if part.strip()]
         return values
 
+    @field_validator("address_block")
+    @classmethod
+    def _block_with_room(cls, value: IPv4Network) -> IPv4Network:
+        if not value.subnet_of(WORKERS) or value.prefixlen > SUBNET_BITS:
+            raise ValueError(f"{value} must lie in {WORKERS}, and have room for a /{SUBNET_BITS} at least")
+        return value
+
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.unreachable_s >= self.lease_s:
@@ -97,7 +108,14 @@ class ManagerSettings(QueueSettings):
         return self
 
     @field_validator(
-        "secrets_key_file", "oidc_issuer", "oidc_grants", "oidc_ca", "tls_dir", "nats_certificate", mode="before"
+        "region",
+        "secrets_key_file",
+        "oidc_issuer",
+        "oidc_grants",
+        "oidc_ca",
+        "tls_dir",
+        "nats_certificate",
+        mode="before",
     )
     @classmethod
     def _none_if_empty(cls, value: object) -> object:

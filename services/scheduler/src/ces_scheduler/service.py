@@ -66,7 +66,7 @@ EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers 
     subjects.events("cpu", "committed"),
     subjects.events("cpu", "released"),
     subjects.events("resize", "ended"),
-    *(subjects.events("job", state) for state in (*JOB_WAITS, *JOB_OVER)),
+    *(subjects.events("job", state) for state in (*JOB_WAITS, JobState.ELSEWHERE, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
     subjects.events("topology"),

@@ -40,8 +40,8 @@ def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: Wo
     assert document["flows"].pop("inputs") == []
     assert [group.pop("secrets") for group in document["tasks"]] == [{}]
     assert [group["constraints"].pop("gpu_model") for group in document["tasks"]] == [[]]
-    later = [document.pop(field) for field in ("tenant", "duration", "deadline", "preemption", "elastic")]
-    assert later == ["default", None, None, "stop", None]
+    later = [document.pop(field) for field in ("tenant", "duration", "deadline", "preemption", "elastic", "regions")]
+    assert later == ["default", None, None, "stop", None, []]
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     with world.uow.read() as tx:
         row = tx.session.get(JobRow, first)

@@ -15,9 +15,9 @@ def test_subnets_come_from_the_pool_and_rest_before_they_are_used_again() -> Non
     assert addresses.next_subnet(0, []) == ("10.64.0.0/24", 1)
     assert addresses.next_subnet(1, []) == ("10.64.1.0/24", 2)
     assert addresses.next_subnet(1, ["10.64.0.0/24", "10.64.1.0/24"]) == ("10.64.2.0/24", 3)
-    everything = [str(subnet) for subnet in addresses.POOL.subnets(new_prefix=24)]
-    assert addresses.next_subnet(addresses.SUBNETS, everything[1:]) == (everything[0], 1)
-    assert addresses.next_subnet(7, everything[:-1]) == (everything[-1], addresses.SUBNETS)
+    everything = [str(subnet) for subnet in addresses.WORKERS.subnets(new_prefix=24)]
+    assert addresses.next_subnet(len(everything), everything[1:]) == (everything[0], 1)
+    assert addresses.next_subnet(7, everything[:-1]) == (everything[-1], len(everything))
     with pytest.raises(addresses.Exhausted):
         addresses.next_subnet(5, everything)
 

@@ -54,7 +54,16 @@ def test_without_data_the_remedy_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         (b"no gzip", "cannot be read"),
         (gzip.compress(b"x" * 1000)[:20], "cannot be read"),
     ],
-    ids=["a share of two cards", "no number", "too few fields", "other fields", "no pods", "no text", "no gzip", "torn"],
+    ids=[
+        "a share of two cards",
+        "no number",
+        "too few fields",
+        "other fields",
+        "no pods",
+        "no text",
+        "no gzip",
+        "torn",
+    ],
 )
 def test_bad_files_are_named(folder: Path, content: bytes, said: str) -> None:
     (folder / "openb_pod_list_bad.csv.gz").write_bytes(content)

@@ -16,7 +16,7 @@ PLACED = {"planned", "preparing", "resizing"} | RUNS
 OVER = {"succeeded", "failed", "cancelled"}
 JOB_STEPS = {
     None: {"queued"},
-    "queued": {"planned", "failed", "cancelled"},
+    "queued": {"planned", "elsewhere", "failed", "cancelled"},
     "planned": {"preparing", "rescheduling", "failed", "cancelled"},
     "preparing": {"starting", "rescheduling", "failed", "cancelled"},
     "starting": {"running", "rescheduling", "failed", "cancelled"},
@@ -24,6 +24,7 @@ JOB_STEPS = {
     "resizing": {"starting", "rescheduling", "failed", "cancelled"},
     "paused": {"running", "rescheduling", "failed", "cancelled"},
     "suspended": {"running", "rescheduling", "failed", "cancelled"},
+    "elsewhere": {"queued", "succeeded", "failed", "cancelled"},
     "rescheduling": {"queued", "failed", "cancelled"},
 }
 ENDED = {"succeeded", "failed", "stopped", "lost"}

@@ -8,7 +8,19 @@ import stamina.instrumentation
 import typer
 
 from ces_client import __version__
-from ces_client.cli import audit, cluster, contexts, dashboard, jobs, machine, secrets, session, sessions, tokens
+from ces_client.cli import (
+    audit,
+    cluster,
+    contexts,
+    dashboard,
+    jobs,
+    machine,
+    regions,
+    secrets,
+    session,
+    sessions,
+    tokens,
+)
 from ces_client.cli.bench import BenchGroup
 from ces_client.cli.output import say
 from ces_client.cli.plugins import CesGroup
@@ -28,7 +40,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,  # they would show tokens
 )
-get = typer.Typer(help="List jobs, nodes, links or the queue.", no_args_is_help=True)
+get = typer.Typer(help="List jobs, nodes, links, the queue or regions.", no_args_is_help=True)
 describe = typer.Typer(help="Show all about a job or a node.", no_args_is_help=True)
 node = typer.Typer(help="Manage nodes.", no_args_is_help=True)
 topology = typer.Typer(help="Manage links and media.", no_args_is_help=True)
@@ -68,6 +80,7 @@ get.command("jobs")(cluster.get_jobs)
 get.command("nodes")(cluster.get_nodes)
 get.command("links")(cluster.get_links)
 get.command("queue")(cluster.get_queue)
+get.command("regions")(regions.get_regions)
 describe.command("job")(jobs.describe_job)
 describe.command("node")(cluster.describe_node)
 node.command()(cluster.cordon)

@@ -16,7 +16,7 @@ from rich.text import Text
 from ces_client.view.cards import task_cards
 from ces_client.view.confinement import confined_tasks
 from ces_client.view.deadline import deadline_text, policy_text
-from ces_client.view.formats import DASH, number, signal_name, since, span, state_text
+from ces_client.view.formats import DASH, moment, number, signal_name, since, span, state_text
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
 from ces_client.view.speeds import speed_facts
@@ -70,6 +70,8 @@ def job_live(view: JobView, now: datetime, *, reasons: bool = True) -> Renderabl
         parts.append(Text(view.reason, style="yellow"))
     if waits:
         parts.append(waiting_text(view.waiting, view.queue_status, now))
+    if view.region is not None:
+        return Group(*parts, Text(_elsewhere(view, now)))
     if not any(task.node for task in view.placement):
         asked = f"{view.tasks} task{'' if view.tasks == 1 else 's'}, {len(view.flows)} flows, not placed yet"
         return Group(*parts, Text(asked, style="dim"))
@@ -80,6 +82,16 @@ def job_live(view: JobView, now: datetime, *, reasons: bool = True) -> Renderabl
         if note is not None:
             parts.append(note)
     return Group(*parts)
+
+
+def _elsewhere(view: JobView, now: datetime) -> str:
+    said = "is" if view.state is JobState.ELSEWHERE else "was"
+    text = f"{view.tasks} task{'' if view.tasks == 1 else 's'}, whose place {said} in region {view.region}"
+    if view.remote_state:
+        text += f", which says: {view.remote_state}"
+    if view.unknown_since is not None:
+        text += f"; unknown since {moment(view.unknown_since, now)}: that region does not answer"
+    return text
 
 
 def job_line(view: JobView, now: datetime) -> Text:

@@ -160,7 +160,8 @@ class JobRow(Base):
     task of a malleable job was last, or is to be; ``checkpoints``: where else some lie; ``speeds``: how far and how
     fast it was. ``deadline_at``: by when it is to have ended; ``admitted_at``: when that was promised;
     ``expected_end_at``: when it will have, as a scheduler said last; ``miss_told``: that it will be late.
-    ``traceparent``: where the present attempt is traced, the context of its last step."""
+    ``traceparent``: where the present attempt is traced, the context of its last step. ``region``: another
+    one, in which it runs or ran."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -210,6 +211,7 @@ class JobRow(Base):
     expected_end_at: Mapped[datetime | None] = mapped_column(UtcTime)
     miss_told: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     traceparent: Mapped[str | None] = mapped_column(String(55))
+    region: Mapped[str | None] = mapped_column(String(16))
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -103,6 +103,7 @@ class JobSummary(Message):
     attempt: int
     restarts: int
     nodes: list[str] = []
+    region: str | None = None  # another one, in which it runs or ran
     reason: str | None = None
     submitted_at: datetime
     started_at: datetime | None = None
@@ -113,6 +114,8 @@ class JobView(JobSummary):
     """``queue_status``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait.
     ``speeds``: what was measured of a malleable job, and ``predicted`` how fast the scheduler takes it to be at its
     size and those next to it, in units/s; empty where it does not run, or the scheduler does not say.
+    ``regions``: others in which it may run; ``remote_state``: what the one where it runs said last; ``unknown_since``:
+    since when that one has not answered; None where it does.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -125,6 +128,9 @@ class JobView(JobSummary):
     predicted: dict[int, float] = {}
     placement: list[TaskView] = []
     flows: list[FlowView] = []
+    regions: list[str] = []
+    remote_state: str | None = None
+    unknown_since: datetime | None = None
     remark: str | None = None
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ces_common.natsauth.trust import Trust
+
+if TYPE_CHECKING:
+    from ces_common.natsauth.regions import Leaf
 
 MAX_PAYLOAD: Final = 8 * 1024 * 1024  # bytes
 # A client that hangs is given up within 15 s, as clients give up a server; until then its share of what several
@@ -24,9 +27,11 @@ def server_config(
     port: int = 4222,
     monitor_port: int | None = None,
     certificate: Path | None = None,
+    leaf: Leaf | None = None,
 ) -> str:
     """A configuration file's text; it holds no secret. Port -1: any free one. ``certificate``: the server's file (see
-    :mod:`ces_common.tls.certificates`); without one, connections are in the clear.
+    :mod:`ces_common.tls.certificates`); without one, connections are in the clear. ``leaf``: how it takes part in a
+    federation of regions; JetStream then has the region's name as its domain.
 
     With a certificate, a connection begins with TLS: a client that waited for the server's first words could be told
     that no TLS is needed.
@@ -35,6 +40,7 @@ def server_config(
     acknowledged fact through a power cut, at the price of a disk write each; CES does not need it, since the database
     is the truth and the controllers read it again.
     """
+    domain = "" if leaf is None else f", domain: {leaf.region}"
     lines = [
         f"host: {json.dumps(host)}",
         f"port: {port}",
@@ -43,7 +49,8 @@ def server_config(
         f'ping_interval: "{PING_EVERY_S}s"',
         f"ping_max: {UNANSWERED_PINGS}",
         *(_tls(certificate) if certificate is not None else []),
-        f"jetstream {{ store_dir: {json.dumps(str(store_dir))} }}",
+        *([f"server_name: {leaf.region}", *leaf.config()] if leaf is not None else []),
+        f"jetstream {{ store_dir: {json.dumps(str(store_dir))}{domain} }}",
         f"operator: {trust.operator_jwt}",
         f"system_account: {trust.system_account}",
         # Kept in a folder, so that the manager can replace the account's JWT by one that lists revoked users.
@@ -51,6 +58,7 @@ def server_config(
         "resolver_preload: {",
         f"  {trust.system_account}: {trust.system_account_jwt}",
         f"  {trust.account}: {trust.account_jwt}",
+        *([f"  {leaf.account}: {leaf.account_jwt}"] if leaf is not None else []),
         "}",
     ]
     return "\n".join(lines) + "\n"

@@ -38,11 +38,13 @@ def system_account(operator_seed: str, account: str) -> str:
 def account(signing_seed: str, account_: str, name: str, scopes: Mapping[str, tuple[str, Permissions]]) -> str:
     """An account with JetStream, signed by a signing key of the operator. ``scopes``: for each role its public signing
     key and what its users may do."""
-    signing_keys = [
-        {"kind": "user_scope", "key": key, "role": role, "template": _template(permissions)}
-        for role, (key, permissions) in scopes.items()
-    ]
-    claims = {"type": "account", "limits": _TRAFFIC | _ACCOUNT | _JETSTREAM, "signing_keys": signing_keys}
+    claims = {"type": "account", "limits": _TRAFFIC | _ACCOUNT | _JETSTREAM, "signing_keys": _scopes(scopes)}
+    return _encode(signing_seed, account_, name, claims)
+
+
+def plain_account(signing_seed: str, account_: str, name: str, scopes: Mapping[str, tuple[str, Permissions]]) -> str:
+    """As ``account``, without JetStream: whatever its users or a leaf node ask of the JetStream API, nobody answers."""
+    claims = {"type": "account", "limits": _TRAFFIC | _ACCOUNT, "signing_keys": _scopes(scopes)}
     return _encode(signing_seed, account_, name, claims)
 
 
@@ -85,6 +87,13 @@ def revoking(account_token: str, signing_seed: str, users: Collection[str]) -> s
     revoked |= dict.fromkeys(users, FOR_GOOD)
     issued = max(int(time.time()), claims["iat"] + 1)
     return _encode(signing_seed, claims["sub"], claims["name"], {**nats, "revocations": revoked}, issued)
+
+
+def _scopes(scopes: Mapping[str, tuple[str, Permissions]]) -> list[dict[str, object]]:
+    return [
+        {"kind": "user_scope", "key": key, "role": role, "template": _template(permissions)}
+        for role, (key, permissions) in scopes.items()
+    ]
 
 
 def _template(permissions: Permissions) -> dict[str, object]:

@@ -153,5 +153,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         publish=(subjects.events("network"),),
         subscribe=(_APPLIED,),
     ),
+    # It hears that something has changed, and asks the manager for all it needs to know and to have done.
+    "federation": _follower("federation", publish=()),
 }
 SERVICES: Final = tuple(role for role in PERMISSIONS if role != AGENT)

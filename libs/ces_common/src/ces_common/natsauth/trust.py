@@ -79,10 +79,10 @@ def init_trust(directory: Path) -> Trust:
     Running it again after an upgrade changes what users may do, and none of the credentials they hold.
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    operator = _seed(directory / "operator.seed", Kind.OPERATOR)
-    system_seed = _seed(directory / "system-account.seed", Kind.ACCOUNT)
+    operator = kept_seed(directory / "operator.seed", Kind.OPERATOR)
+    system_seed = kept_seed(directory / "system-account.seed", Kind.ACCOUNT)
     system = public_key(system_seed)
-    account = public_key(_seed(directory / "account.seed", Kind.ACCOUNT))
+    account = public_key(kept_seed(directory / "account.seed", Kind.ACCOUNT))
     revoker = _revocation_key(directory / "revocation.json", account, system_seed)
     scopes = {}
     for role, permissions in PERMISSIONS.items():
@@ -99,7 +99,9 @@ def init_trust(directory: Path) -> Trust:
         system_account=system,
         system_account_jwt=jwt.system_account(operator, system),
         account=account,
-        account_jwt=_kept(directory / "account.jwt", jwt.account(revoker.signing_seed, account, ACCOUNT_NAME, scopes)),
+        account_jwt=kept_jwt(
+            directory / "account.jwt", jwt.account(revoker.signing_seed, account, ACCOUNT_NAME, scopes)
+        ),
     )
 
 
@@ -158,7 +160,7 @@ def _revocation_key(path: Path, account: str, system_seed: str) -> RevocationKey
     return load_revocation_key(path)
 
 
-def _kept(path: Path, fresh: str) -> str:
+def kept_jwt(path: Path, fresh: str) -> str:
     """The JWT that the file holds if it says the same: servers keep the newest of an account's JWTs, and theirs may
     list revocations, which a newer one without them would undo until the manager finds out."""
     if path.exists():
@@ -175,7 +177,8 @@ def _says_the_same(one: str, other: str) -> bool:
     return said == desired
 
 
-def _seed(path: Path, kind: Kind) -> str:
+def kept_seed(path: Path, kind: Kind) -> str:
+    """The seed in the file, made if there is none."""
     if not path.exists():
         write_secret(path, new_seed(kind) + "\n")
     return path.read_text().strip()

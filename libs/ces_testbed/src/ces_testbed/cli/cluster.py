@@ -39,7 +39,9 @@ from ces_testbed.cli.options import (
     option,
     read_topology,
 )
+from ces_testbed.cli.regions import regions_down, regions_up
 from ces_testbed.cli.settings import checked_settings, not_passed_on
+from ces_testbed.hub import MOST_REGIONS
 from ces_testbed.launch import Background, is_up
 from ces_testbed.spec import ClusterSpec, Files
 
@@ -78,11 +80,17 @@ def up(
         bool, typer.Option("--fresh", help="drop what a cluster of this name left behind instead of resuming it")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="end another's cluster of this name first")] = False,
+    regions: Annotated[
+        int | None,
+        typer.Option("--regions", min=2, max=MOST_REGIONS, help="so many clusters, NAME1 and so on, and a hub between"),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Start a local cluster in the background, or resume one whose own process was killed."""
     cluster, files = place(name, state)
     screen = console(stderr=output == Output.JSON)
+    if regions is not None and state is not None:
+        raise bad_field("Regions have folders of their own", "--state", "it names one folder", "leave it out")
     check_folder(files)
     if is_up(files):
         remedy = f"`{down_command(cluster, files)}` ends it"
@@ -96,6 +104,11 @@ def up(
     )
     for line in not_passed_on(asked.settings):
         screen.print(Text(line, style="yellow"), soft_wrap=True)
+    if regions is not None:
+        choice = choose(runtime, network)
+        screen.print(Text(choice.note, style="" if choice.unenforced is None else "yellow"))
+        regions_up(asked, regions, port, choice, screen, output, force=force)
+        return
     kept = None if fresh else left_behind(files)
     if kept is not None:
         differs = {
@@ -152,6 +165,8 @@ def down(
 ) -> None:
     """End a local cluster and take away all of it but its logs."""
     cluster, files = place(name, state)
+    if state is None and regions_down(cluster, output):
+        return
     owner = owners.other_owner(cluster, files)
     if owner is not None and files.read_spec() is None:
         if not force:

@@ -10,7 +10,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import audits, cluster, dashboard, etags, jobs, problems, secrets, sessions, tokens
+from ces_manager.api import audits, cluster, dashboard, etags, jobs, problems, regions, secrets, sessions, tokens
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
@@ -22,7 +22,7 @@ from ces_manager.api.pages import page_routes
 
 ROUTERS = (
     *(jobs.router, cluster.router, dashboard.router, audits.router),
-    *(tokens.router, sessions.router, secrets.router),
+    *(regions.router, tokens.router, sessions.router, secrets.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
 LEVEL = 1  # of nine: the manager has other things to do

@@ -139,7 +139,9 @@ async def join(request: Request, body: JoinRequest, signature: Signature = None)
         check_host_address(body.host_address, request.client.host if request.client else None)
     jwt = context.issuer.issue(body.name, body.public_key)
     if joined is None:
-        joined = await database.requested_write(lambda tx: membership.join_node(tx, body), f"node:{body.name}")
+        joined = await database.requested_write(
+            lambda tx: membership.join_node(tx, body, context.address_block), f"node:{body.name}"
+        )
         if joined.replaced and (outcome := await _revoke(context, body.name)) != "revoked":
             log.error("the device before can still speak for the node", node=body.name, its_key=outcome)
     return JoinAnswer(node=joined.node, jwt=jwt, nats_urls=context.agents_nats_urls, subnet=joined.subnet)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 
 from fastapi import Request
 
 from ces_common.bus.port import Bus
 from ces_common.db.outbox import events_after, latest_event
+from ces_common.hosts import WORKERS
 from ces_common.queuefile import QueueFile
 from ces_common.rates import SenderRate
 from ces_common.tls.certificates import Authority
@@ -47,6 +49,8 @@ class Context:
     secret_keys: SecretKeys | None
     agents_nats_urls: list[str]
     trace_ratio: float = 0.0
+    region: str | None = None  # this one's name, where it is one of several
+    address_block: IPv4Network = WORKERS  # of workers
     authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key

@@ -25,6 +25,7 @@ from ces_manager.api.auth import AUDITED, SUBMITTER, VIEWER, identity_of, still_
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
+from ces_manager.api.other_regions import check_regions, federation_away, remote_flows
 from ces_manager.api.parameters import Attempt, Cursor, EventNumber, Limit, Lines, PathName, QueryName
 from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
@@ -45,6 +46,7 @@ from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
 from ces_manager.queue.page import queue_page
 from ces_manager.queue.status import job_names, with_holder_names
+from ces_manager.regions.away import remote_run
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 PLAN_TIMEOUT_S = 30.0
@@ -74,6 +76,7 @@ async def submit(
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context, identity = context_of(request), identity_of(request)
     job = allowed(identity, job)
+    await check_regions(context, job.regions)
     span = request_span(request, context.trace_ratio)
 
     def submitted(tx: WriteTx) -> JobView:
@@ -112,6 +115,8 @@ async def get_job(request: Request, job: VisibleJob) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
     view = await _view(request, job)
+    if view.state is JobState.ELSEWHERE and (remark := await federation_away(context)) is not None:
+        return view.model_copy(update={"remark": remark})
     if view.elastic is not None and view.state is JobState.RUNNING:
         return view.model_copy(update={"predicted": await predicted_speeds(context.bus, view.id)})
     if view.state not in JOB_WAITS:
@@ -135,6 +140,9 @@ async def get_flows(request: Request, job: VisibleJob, since: AwareDatetime | No
     """A job's flows: asked, given and carried, link by link, from `since` on: the last minute if left out, the last
     five at most."""
     context = context_of(request)
+    run = await context.database.read(lambda tx: remote_run(tx, job))
+    if run is not None:
+        return await remote_flows(context, run)
     now = context.database.clock.now()
     return await context.database.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
 

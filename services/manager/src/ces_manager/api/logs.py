@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, BusError, RemoteError
 from ces_common.messages.api import TaskView
+from ces_common.messages.base import Message
 from ces_common.messages.queries import LogAnswer, LogQuery
+from ces_common.messages.regions import AwayLogQuery, Decision
 from ces_common.states import JOB_OVER
 from ces_manager.api.context import Context
 from ces_manager.jobs import job_views
+from ces_manager.regions.away import remote_run
 
 LOOK_S = 0.5
 TIMEOUT_S = 5.0
@@ -19,13 +22,18 @@ LONGEST_LINE = 2**20  # characters that wait for the line's end
 ENDED = "(the log goes on: the access token that it was asked for with is good no more)\n"
 
 
-class _Tail:
-    """One allocation's log, in whole lines but for very long ones; an unfinished last line comes at the end."""
+Ask = Callable[[int, int | None], Awaitable[LogAnswer]]
+"""Reads a log from an offset on, or its last lines. Raises BusError."""
 
-    def __init__(self, bus_context: Context, task: TaskView, prefix: bool, tail: int | None) -> None:
-        self._context, self._task = bus_context, task
+
+class _Tail:
+    """One task's log, in whole lines but for very long ones; an unfinished last line comes at the end. ``place``: where
+    it is kept."""
+
+    def __init__(self, ask: Ask, task: str, place: str, prefix: bool, tail: int | None) -> None:
+        self._ask, self._place = ask, place
         self._last = tail  # lines that the first query asks for; None: all
-        self._prefix = f"{task.name} | " if prefix else ""
+        self._prefix = f"{task} | " if prefix else ""
         self._offset, self._rest = 0, ""
         self.complete = False
         self._said: str | None = None  # why it cannot be had
@@ -35,11 +43,11 @@ class _Tail:
         cannot be read now is mentioned once."""
         while await goes_on():
             try:
-                answer = await self._ask()
+                answer = await self._ask(self._offset, self._last)
             except BusError as error:
                 self.complete = True
                 if self._said is None:
-                    self._said = f"{self._prefix}(the log on node {self._task.node} cannot be read: {error})\n"
+                    self._said = f"{self._prefix}(the log {self._place} cannot be read: {error})\n"
                     yield self._said
                 return
             self._said = None
@@ -51,17 +59,6 @@ class _Tail:
             if not answer.text:
                 return
 
-    async def _ask(self) -> LogAnswer:
-        assert self._task.node is not None
-        assert self._task.allocation is not None
-        query = LogQuery(allocation=self._task.allocation, offset=self._offset, tail=self._last)
-        subject = subjects.agent_rpc(self._task.node, "logs")
-        raw = await self._context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S, largest=LARGEST_REQUEST)
-        try:
-            return LogAnswer.model_validate_json(raw)
-        except ValueError as error:
-            raise RemoteError("malformed", "the node answers with what is no log") from error
-
     def _lines(self, text: str) -> str:
         whole, newline, self._rest = (self._rest + text).rpartition("\n")
         if not newline:
@@ -69,6 +66,32 @@ class _Tail:
                 return ""
             whole, self._rest = self._rest, ""  # an agent may never end a line, and all of it would be held
         return "".join(f"{self._prefix}{line}\n" for line in whole.split("\n"))
+
+
+def _from_agent(context: Context, task: TaskView, prefix: bool, tail: int | None) -> _Tail:
+    async def ask(offset: int, last: int | None) -> LogAnswer:
+        assert task.node is not None
+        assert task.allocation is not None
+        query = LogQuery(allocation=task.allocation, offset=offset, tail=last)
+        return await _asked(context, subjects.agent_rpc(task.node, "logs"), query, "the node")
+
+    return _Tail(ask, task.name, f"on node {task.node}", prefix, tail)
+
+
+def _from_region(context: Context, run: Decision, task: str, prefix: bool, tail: int | None) -> _Tail:
+    async def ask(offset: int, last: int | None) -> LogAnswer:
+        query = AwayLogQuery(**run.model_dump(), task=task, offset=offset, tail=last)
+        return await _asked(context, subjects.rpc("federation", "logs"), query, f"region {run.region}")
+
+    return _Tail(ask, task, f"in region {run.region}", prefix, tail)
+
+
+async def _asked(context: Context, subject: str, query: Message, who: str) -> LogAnswer:
+    raw = await context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S, largest=LARGEST_REQUEST)
+    try:
+        return LogAnswer.model_validate_json(raw)
+    except ValueError as error:
+        raise RemoteError("malformed", f"{who} answers with what is no log") from error
 
 
 async def follow_logs(
@@ -90,7 +113,14 @@ async def follow_logs(
         view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
         for each in view.placement:
             if each.allocation and each.node and task in (None, each.name):
-                logs.setdefault(each.allocation, _Tail(context, each, task is None, tail))
+                logs.setdefault(each.allocation, _from_agent(context, each, task is None, tail))
+        run = None if view.region is None else await context.database.read(lambda tx: remote_run(tx, job))
+        if run is not None:
+            for each in view.placement:
+                if task in (None, each.name):
+                    logs.setdefault(
+                        f"{run.remote} {each.name}", _from_region(context, run, each.name, task is None, tail)
+                    )
         for log in logs.values():
             if not log.complete or view.state not in JOB_OVER:
                 async for text in log.read(goes_on):

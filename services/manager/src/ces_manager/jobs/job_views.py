@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import undefer_group
 
+from ces_common.db.region_tables import AwayRow
 from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, NodeRow, PlanRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Flow, Task
@@ -32,9 +33,12 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     by_task = {allocation.task: allocation for allocation in allocations}
     nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
+    away = tx.session.get(AwayRow, row.id) if row.region is not None else None
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
         waiting=row.waiting,
+        remote_state=None if away is None else away.remote_state,
+        unknown_since=None if away is None else away.unknown_since,
         speeds=row.speeds,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ces_common.db.region_tables import GuestRow
 from ces_common.db.uow import WriteTx
 from ces_common.states import JobState
 from ces_manager.jobs.lifecycle import Course
-from ces_manager.jobs.transitions import change, find_job
+from ces_manager.jobs.transitions import ID_LENGTH, change, find_job
 
 
 def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:
@@ -14,7 +15,12 @@ def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:
 
 
 def network_ready(tx: WriteTx, job: str, attempt: int) -> None:
-    """The attempt's network is in place, so that its workers may start."""
+    """The attempt's network is in place, so that its workers may start; those of a job that is held for another region
+    once that one has committed it."""
+    guest = tx.session.get(GuestRow, job) if len(job) <= ID_LENGTH else None
+    if guest is not None and not guest.committed:
+        guest.ready = attempt
+        return
     both = [JobState.PREPARING, JobState.STARTING]
     starts = both[1:]
     _network(tx, job, attempt, {JobState.PLANNED: both, JobState.PREPARING: starts, JobState.RESIZING: starts})

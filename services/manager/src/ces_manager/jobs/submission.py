@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from ulid import ULID
 
+from ces_common.db.region_tables import AwayRow
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.disconnect import STOP
@@ -88,6 +89,9 @@ def submit_job(
         version=tx.version,
     )
     tx.session.add(row)
+    if jobfile.regions:
+        tx.session.flush()
+        tx.session.add(AwayRow(job=row.id))
     emit_job(tx, row, None)
     return row
 

@@ -7,12 +7,14 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
+from ipaddress import IPv4Network
 
 from sqlalchemy import select
 
 from ces_common.db.access_tables import JoinTokenRow
 from ces_common.db.tables import LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.hosts import WORKERS
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.messages.cards import cards_of
 from ces_common.quantities import show_cpu, show_memory
@@ -41,9 +43,9 @@ def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
     return JoinToken(token=token, node=request.node, expires_at=expires_at)
 
 
-def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
+def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = WORKERS) -> Joined:
     """Add the node, or update one that joins again; it is unreachable until its first heartbeat. The request must be
-    signed by its key.
+    signed by its key. ``block``: from which its workers get their addresses.
 
     A token admits one request once; the same one may come again, since an answer can be lost, and changes nothing then.
     A token for the node alone admits another key in place of the one before. Raises Forbidden, Invalid, Conflict (no
@@ -62,7 +64,7 @@ def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
         cluster = tx.cluster()
         try:
             subnet, cluster.last_subnet = next_subnet(
-                cluster.last_subnet, tx.session.scalars(select(NodeRow.subnet)).all()
+                cluster.last_subnet, tx.session.scalars(select(NodeRow.subnet)).all(), block
             )
         except Exhausted as error:
             raise Conflict(str(error)) from error

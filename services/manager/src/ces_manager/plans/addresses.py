@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 from ipaddress import IPv4Network
 from itertools import chain
 
-POOL = IPv4Network("10.64.0.0/10")
-SUBNET_BITS = 24
-SUBNETS = 1 << (SUBNET_BITS - POOL.prefixlen)
+from ces_common.hosts import SUBNET_BITS, WORKERS
+
 FIRST_HOST, LAST_HOST = 2, 254  # .1 is the node's router
 WORKER_PORT = 29400  # where a worker has an address of its own
 FIRST_PORT, LAST_PORT = 20000, 29399  # where it shares the host's
@@ -20,14 +19,14 @@ class Exhausted(Exception):
     """Nothing is left to hand out."""
 
 
-def next_subnet(last: int, taken: Collection[str]) -> tuple[str, int]:
-    """The next worker subnet after number ``last`` that no node has, and its number. Raises Exhausted."""
+def next_subnet(last: int, taken: Collection[str], block: IPv4Network = WORKERS) -> tuple[str, int]:
+    """The next worker subnet of ``block`` after number ``last`` that no node has, and its number. Raises Exhausted."""
     used = set(taken)
-    for number in _round(1, SUBNETS, last):
-        subnet = f"{POOL[(number - 1) << (32 - SUBNET_BITS)]}/{SUBNET_BITS}"
+    for number in _round(1, 1 << (SUBNET_BITS - block.prefixlen), last):
+        subnet = f"{block[(number - 1) << (32 - SUBNET_BITS)]}/{SUBNET_BITS}"
         if subnet not in used:
             return subnet, number
-    raise Exhausted(f"all subnets of {POOL} are taken")
+    raise Exhausted(f"all subnets of {block} are taken")
 
 
 def next_address(subnet: str, last_host: int, taken: Collection[str]) -> tuple[str, int]:

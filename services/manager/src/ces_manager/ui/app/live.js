@@ -167,7 +167,7 @@ export const eventsSince = (last) => (lastEvent.value ? Math.max(0, lastEvent.va
 export const capacityOf = (link) => (link.measured == null ? link.bandwidth : Math.min(link.bandwidth, link.measured));
 
 /** States of jobs in their usual order: of those under way, and of those that are over. */
-export const UNDER_WAY = "queued planned preparing starting running resizing rescheduling paused suspended".split(" ");
+export const UNDER_WAY = "queued planned preparing starting running elsewhere resizing rescheduling paused suspended".split(" ");
 export const OVER = ["succeeded", "failed", "cancelled"];
 
 /** @param {Item} job @returns {boolean} whether it waits for the scheduler to say that there is room */

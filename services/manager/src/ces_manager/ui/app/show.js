@@ -225,7 +225,7 @@ const LOOKS = {
   "ring wait": "queued past",
   "half busy": "planned preparing starting pending connecting",
   "half wait": "resuming",
-  "disc good": "running ready up live",
+  "disc good": "running elsewhere ready up live",
   "arrows wait": "resizing rescheduling stopping",
   "bars still": "paused suspended",
   "check good": "succeeded",

@@ -18,7 +18,7 @@ export default {
   ...trace,
 
   // States, and words for things
-  queued: "排队中", planned: "已规划", preparing: "准备中", starting: "启动中", pending: "待启动", running: "运行中", ready: "就绪", up: "正常",
+  queued: "排队中", planned: "已规划", preparing: "准备中", starting: "启动中", pending: "待启动", running: "运行中", elsewhere: "在其他区域运行", ready: "就绪", up: "正常",
   resizing: "调整规模", rescheduling: "重新调度", stopping: "停止中", paused: "已暂停", suspended: "已挂起", succeeded: "成功", failed: "失败",
   lost: "丢失", down: "断开", unreachable: "不可达", contested: "身份冲突", cancelled: "已取消", stopped: "已停止", cordoned: "停止接收任务",
   reclaimed: "已被主人收回", live: "实时", resuming: "正在恢复", connecting: "连接中", joined: "加入", uncordoned: "恢复接收任务", drained: "排空",

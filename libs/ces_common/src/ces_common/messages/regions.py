@@ -1,0 +1,253 @@
+"""Regions: what a manager tells its own federation service, and what regions tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from ipaddress import IPv4Network
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from ces_common.fields import DatasetName, RegionName
+from ces_common.jobfile import JobFile
+from ces_common.messages.base import Message
+from ces_common.messages.bounds import Amount, Count, Id, Number, Remark, Small
+
+PROTOCOL = 1
+MAX_DATASETS = 256  # of a region
+MAX_ACCEPTED = 64  # tenants of one region
+MAX_REGIONS = 64
+MAX_SKIPPED = 1000  # jobs that are not offered again yet
+MAX_JOBS = 200  # that are asked about at once
+SILENT_S = 10.0  # after which a region that does not answer is told of
+HOLD_S = 15.0  # after which what is held for another region and not committed is released
+ROOMS = (1, 2, 4, 8, 16, 32)  # cores, that divide the buckets of the histogram
+TenantName = Annotated[str, StringConstraints(max_length=63)]
+
+
+class Room(Message):
+    """Millicores, bytes, GPUs."""
+
+    cpu: Count = 0
+    memory: Count = 0
+    gpu: Small = 0
+
+    def holds(self, other: Room) -> bool:
+        return self.cpu >= other.cpu and self.memory >= other.memory and self.gpu >= other.gpu
+
+
+class Totals(Message):
+    """A region in sums, which name no node, address or job. Of nodes that take new work: ``free`` and ``total`` of all
+    of them, ``largest`` of each resource what one node has free at most, not necessarily the same one, ``rooms`` how
+    many nodes have less than 1, 2, 4, 8, 16, 32 cores free, and 32 or more. ``queued``: jobs that wait. ``wait_s``:
+    seconds until the last of them is expected to start; None where nobody knows. ``epoch``: of its database."""
+
+    epoch: Id
+    nodes: Small = 0
+    free: Room = Room()
+    total: Room = Room()
+    largest: Room = Room()
+    rooms: Annotated[list[Small], Field(max_length=len(ROOMS) + 1)] = []
+    queued: Small = 0
+    wait_s: Amount | None = None
+    datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
+
+
+class Summary(Totals):
+    """What one region tells another every two seconds. ``block``: the addresses of its workers. ``accepts``: tenants of
+    the region that it is told to, whose jobs may run here."""
+
+    region: RegionName
+    protocol: Small = PROTOCOL
+    block: IPv4Network
+    accepts: Annotated[list[TenantName], Field(max_length=MAX_ACCEPTED)] = []
+
+
+RegionState = Literal["here", "ready", "old", "silent", "refused"]
+
+
+class RegionView(Message):
+    """A region as the one that is asked knows it. ``state``: ``here`` for that one itself; ``old``: its last summary is
+    more than ten seconds old, and nothing new is placed there; ``silent``: none was heard yet; ``refused``: ``remark``
+    says why nothing is placed there. ``age_s``: of the summary. ``accepts``: tenants of this region whose jobs may run
+    there."""
+
+    name: str
+    state: RegionState
+    age_s: float | None = None
+    summary: Totals | None = None
+    accepts: list[str] = []
+    remark: str | None = None
+
+
+class RegionList(Message):
+    items: list[RegionView] = []
+
+
+class RemoteStatus(Message):
+    """What has become of a job in the region where it runs, as that region's database says."""
+
+    state: Annotated[str, Field(max_length=16)]
+    reason: Remark | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class RemoteJob(Message):
+    """A try of a home region, and the job by which it is known where it runs."""
+
+    job: Id
+    attempt: Small
+    remote: Id
+
+
+# Between a manager and its own region's federation service
+
+
+class OfferedJob(Message):
+    """A waiting job that may run in other ``regions``; ``any`` stands for all."""
+
+    job: Id
+    attempt: Small
+    file: JobFile
+
+    @property
+    def may_run_in(self) -> Sequence[str]:
+        return self.file.regions
+
+
+class OffersQuery(Message):
+    """``skip``: jobs that no region took just now."""
+
+    skip: Annotated[list[Id], Field(max_length=MAX_SKIPPED)] = []
+
+
+class OfferedJobs(Message):
+    items: list[OfferedJob] = []
+
+
+class Decision(RemoteJob):
+    """The home's word that a job runs in that region: the point from which on it runs nowhere else."""
+
+    region: RegionName
+
+
+class Refusal(Message):
+    """Why something was not done; None where it was, or had been before."""
+
+    refusal: str | None = None
+
+
+Wanted = Literal["commit", "status", "release"]
+
+
+class AwayJob(Decision):
+    """``wanted``: what its region is to be asked next."""
+
+    wanted: Wanted
+
+
+class AwayJobs(Message):
+    items: list[AwayJob] = []
+
+
+Fate = Literal["held", "waiting", "released", "committed", "unknown"]
+"""Of a try, as the database of the region says that has it. ``held``: it has its place, and starts nothing;
+``released``: nothing of it ran or will run; ``unknown``: that database knows nothing of it, which says nothing of what
+ran."""
+
+
+class Reported(RemoteJob):
+    """What a region said of a job. ``fate``: None where it did not answer. ``status``: of one that runs there."""
+
+    region: RegionName
+    fate: Fate | None = None
+    status: RemoteStatus | None = None
+
+
+class ReportedJobs(Message):
+    items: Annotated[list[Reported], Field(max_length=MAX_JOBS)] = []
+
+
+class GuestQuery(Message):
+    """Whose guests: the region's that asks, as the wire knows it."""
+
+    home: RegionName
+
+
+class GuestFile(GuestQuery):
+    """``file``: with the tenant and the priority that it has here."""
+
+    file: JobFile
+
+
+class HoldQuery(GuestFile):
+    job: Id
+    attempt: Small
+
+
+class GuestJobQuery(GuestQuery, RemoteJob):
+    pass
+
+
+class GuestStatusQuery(GuestQuery):
+    items: Annotated[list[RemoteJob], Field(max_length=MAX_JOBS)] = []
+
+
+class GuestLogQuery(GuestJobQuery):
+    task: Id
+    offset: Count = 0
+    tail: Small | None = None
+
+
+class AwayLogQuery(Decision):
+    task: Id
+    offset: Count = 0
+    tail: Small | None = None
+
+
+# Between regions
+
+
+class Bid(Message):
+    file: JobFile
+
+
+class BidAnswer(Message):
+    """``feasible``: it has a place now, of that ``composite``. ``refusal``: why it has none."""
+
+    feasible: bool = False
+    composite: Number = 0.0
+    refusal: Remark | None = None
+
+
+class Hold(Message):
+    job: Id
+    attempt: Small
+    file: JobFile
+
+
+class FateAnswer(Message):
+    """``remote``: the job's id there; None where there is none."""
+
+    fate: Fate
+    remote: Id | None = None
+    reason: Remark | None = None
+
+
+class StatusQuery(Message):
+    items: Annotated[list[RemoteJob], Field(max_length=MAX_JOBS)] = []
+
+
+class StatusAnswer(Message):
+    """In the order of the questions."""
+
+    items: Annotated[list[FateAnswer], Field(max_length=MAX_JOBS)] = []
+    statuses: Annotated[list[RemoteStatus | None], Field(max_length=MAX_JOBS)] = []
+
+
+class RemoteLogQuery(RemoteJob):
+    task: Id
+    offset: Count = 0
+    tail: Small | None = None

@@ -1,0 +1,1 @@
+"""CES federation: which region to ask; holds and decisions across regions."""

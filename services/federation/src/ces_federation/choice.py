@@ -1,0 +1,83 @@
+"""Which regions are asked for a bid, and whose is taken. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ces_common.jobfile import ANY_REGION, JobFile
+from ces_common.messages.regions import BidAnswer, Room, Summary
+
+MOST_ASKED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """``whole``: of all tasks; ``largest``: of each resource, the most that one task asks for."""
+
+    tenant: str
+    regions: Sequence[str]
+    whole: Room
+    largest: Room
+
+
+def need_of(file: JobFile) -> Need:
+    """Of a malleable job at its smallest size."""
+    sized = file if file.elastic is None else file.at_size(file.elastic.smallest)
+    asked = [(group.replicas, group.resources) for group in sized.tasks]
+    return Need(
+        tenant=file.tenant,
+        regions=file.regions,
+        whole=Room(
+            cpu=sum(count * one.cpu for count, one in asked),
+            memory=sum(count * one.memory for count, one in asked),
+            gpu=sum(count * one.gpu for count, one in asked),
+        ),
+        largest=Room(
+            cpu=max(one.cpu for _, one in asked),
+            memory=max(one.memory for _, one in asked),
+            gpu=max(one.gpu for _, one in asked),
+        ),
+    )
+
+
+def worth_asking(need: Need, summaries: Mapping[str, Summary]) -> list[str]:
+    """At most three regions that may have room by what they told, the shortest queue first, then the most that would
+    stay free. Sums cannot show that there is room, only that there is none."""
+    named = need.regions
+    fits = {
+        name: each
+        for name, each in summaries.items()
+        if (ANY_REGION in named or name in named)
+        and need.tenant in each.accepts
+        and each.free.holds(need.whole)
+        and each.largest.holds(need.largest)
+    }
+    return sorted(fits, key=lambda name: (fits[name].queued, -_left(need, fits[name]), name))[:MOST_ASKED]
+
+
+def _left(need: Need, summary: Summary) -> float:
+    return (summary.free.cpu - need.whole.cpu) / max(summary.total.cpu, 1)
+
+
+def in_order(bids: Mapping[str, BidAnswer]) -> list[str]:
+    """Those with room, the best first; of equal ones, as they were asked."""
+    return sorted((name for name, bid in bids.items() if bid.feasible), key=lambda name: -bids[name].composite)
+
+
+class Backoff:
+    """When a job is offered again that no region has taken: after 1 s, 2 s and so on, up to 30 s. ``now``: steady."""
+
+    FIRST_S, MOST_S, KEPT_S = 1.0, 30.0, 60.0
+
+    def __init__(self) -> None:
+        self._waits: dict[str, tuple[float, float]] = {}  # job -> when again, and how long it waits after that
+
+    def refused(self, job: str, now: float) -> None:
+        wait_s = self._waits.get(job, (0.0, self.FIRST_S))[1]
+        self._waits[job] = (now + wait_s, min(2 * wait_s, self.MOST_S))
+
+    def waiting(self, now: float) -> list[str]:
+        """Those that are not offered yet. Jobs that could have been for a minute, and were not, are forgotten."""
+        self._waits = {job: wait for job, wait in self._waits.items() if now - wait[0] < self.KEPT_S}
+        return [job for job, (again, _) in self._waits.items() if again > now]

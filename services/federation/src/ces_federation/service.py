@@ -1,0 +1,131 @@
+"""The federation service: tells other regions of this one, hears of them, and answers its manager."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+
+import structlog
+from prometheus_client import Gauge
+
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Message, RemoteError
+from ces_common.messages.regions import AwayLogQuery, Decision, RegionList, Summary, Totals
+from ces_common.service import Hint
+from ces_federation.board import Board
+from ces_federation.home import Home
+from ces_federation.manager_port import Manager
+from ces_federation.owner import Owner
+from ces_federation.peers import Peer
+from ces_federation.seals import key_of
+from ces_federation.settings import FederationSettings
+from ces_federation.wire import Wire
+
+log = structlog.get_logger()
+SERVICE = "federation"
+AGE = Gauge("ces_region_summary_age_seconds", "Age of what a region told last; -1 where it told nothing", ["region"])
+EVERY_S = 2.0
+LARGEST_QUESTION = 4096  # bytes
+AT_LEAST_S = 0.25  # between two summaries, however much changes
+ASK_S = 2.0
+EVENTS = [subjects.events(aggregate) for aggregate in ("job", "plan", "allocation", "node")]
+NO_ANSWER = "the region in which the job runs does not answer"
+MANAGER_TOTALS = subjects.rpc("manager", "region-totals")
+
+
+class Federation:
+    """``bus``: of this region's cluster; ``wire_bus``: the account that reaches the others. ``clock``: steady."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        wire_bus: Bus,
+        settings: FederationSettings,
+        peers: Mapping[str, Peer],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bus, self._wire_bus, self._settings, self._peers, self._clock = bus, wire_bus, settings, peers, clock
+        keys = {name: key_of(peer.token.get_secret_value()) for name, peer in peers.items()}
+        self.wire = Wire(wire_bus, settings.region, keys)
+        self.board = Board(settings.region, settings.address_block, peers)
+        manager = Manager(bus)
+        self.home = Home(manager, self.wire, self.board, clock)
+        self._owner = Owner(manager, peers, clock)
+        self._hint = Hint()
+        self._own: Totals | None = None
+
+    def missing(self) -> str | None:
+        """What keeps it from working; None when ready. Other regions may be away."""
+        if not (self._bus.connected and self._wire_bus.connected):
+            return "the bus"
+        return None if self._own is not None else "the manager's totals"
+
+    async def run(self) -> None:
+        await self.begin()
+        await asyncio.gather(self._tell_repeatedly(), self.home.run())
+
+    async def begin(self) -> None:
+        """Begin to hear and to answer."""
+        self.wire.on("summary", self._take_summary)
+        self._owner.serve(self.wire)
+        await self.wire.start()
+        await self._bus.serve(subjects.rpc(SERVICE, "regions"), self._tell_regions, largest=0)
+        await self._bus.serve(subjects.rpc(SERVICE, "logs"), self._tell_logs, largest=LARGEST_QUESTION)
+        await self._bus.serve(subjects.rpc(SERVICE, "flows"), self._tell_flows, largest=LARGEST_QUESTION)
+        for pattern in EVENTS:
+            await self._bus.subscribe(pattern, self._changed)
+
+    async def close(self) -> None:
+        await self.wire.close()
+
+    async def _changed(self, _: Message) -> None:
+        self._hint.set()
+
+    async def _tell_repeatedly(self) -> None:
+        while True:
+            await self.tell()
+            await asyncio.sleep(AT_LEAST_S)
+            await self._hint.wait(EVERY_S - AT_LEAST_S)
+
+    async def tell(self) -> None:
+        """Tell every region of this one. A manager that is away is not told of: the others see the summary grow old."""
+        try:
+            self._own = Totals.model_validate_json(await self._bus.request(MANAGER_TOTALS, timeout_s=ASK_S))
+        except (BusError, ValueError) as error:
+            log.warning("the manager does not tell of the cluster", error=str(error))
+            return
+        for name, peer in self._peers.items():
+            age = self.board.age_s(name, self._clock())
+            AGE.labels(name).set(-1 if age is None else age)
+            try:
+                await self.wire.tell(name, "summary", self._summary(self._own, peer).encode())
+            except BusError as error:
+                log.warning("a region cannot be told", region=name, error=str(error))
+
+    def _summary(self, totals: Totals, peer: Peer) -> Summary:
+        return Summary(
+            **totals.model_dump(),
+            region=self._settings.region,
+            block=self._settings.address_block,
+            accepts=peer.accept,
+        )
+
+    async def _take_summary(self, region: str, data: bytes) -> bytes:
+        self.board.note(region, Summary.model_validate_json(data), self._clock())
+        return b""
+
+    async def _tell_logs(self, message: Message) -> bytes:
+        answer = await self.home.logs(AwayLogQuery.model_validate_json(message.data))
+        if answer is None:
+            raise RemoteError("silent", NO_ANSWER)
+        return answer.encode()
+
+    async def _tell_flows(self, message: Message) -> bytes:
+        answer = await self.home.flows(Decision.model_validate_json(message.data))
+        if answer is None:
+            raise RemoteError("silent", NO_ANSWER)
+        return answer
+
+    async def _tell_regions(self, _: Message) -> bytes:
+        return RegionList(items=self.board.views(self._own, self._clock())).encode()

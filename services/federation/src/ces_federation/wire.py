@@ -1,0 +1,126 @@
+"""What regions say to each other: one-way messages, and questions whose askers wait for a moment. Nothing is stored on
+the way, so whoever asks again must be able to ask again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+import structlog
+from prometheus_client import Counter
+from ulid import ULID
+
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Message, RequestTimeout
+from ces_common.rates import SenderRate
+from ces_federation.seals import BadSeal, seal, unseal
+
+log = structlog.get_logger()
+REFUSED = Counter("ces_region_messages_refused_total", "Messages of other regions that were refused", ["region"])
+ANSWER = "answer"
+LARGEST = 2 * 1024 * 1024  # bytes of one message; a job file is submitted with half of it at most
+PER_S, BURST = 50.0, 500  # messages of one region
+AT_ONCE = 32  # questions of one region that are being answered
+ANSWER_S = 2.0
+
+Handler = Callable[[str, bytes], Awaitable[bytes]]
+"""Answers a region's question. Whatever it raises, the asker gets no answer."""
+
+
+class Wire:
+    """``keys``: of each other region. ``clock``: the time of day, seconds since the epoch."""
+
+    def __init__(
+        self, bus: Bus, region: str, keys: Mapping[str, bytes], clock: Callable[[], float] = time.time
+    ) -> None:
+        self._bus, self._region, self._keys, self._clock = bus, region, dict(keys), clock
+        self._handlers: dict[str, Handler] = {}
+        self._asked: dict[tuple[str, str], asyncio.Future[bytes]] = {}
+        self._seen: dict[tuple[str, str], float] = {}  # questions, so that none is answered twice
+        self._answering: dict[str, set[asyncio.Task[None]]] = {region: set() for region in keys}
+        self._rate = SenderRate(PER_S, BURST)
+
+    def on(self, operation: str, handler: Handler) -> None:
+        self._handlers[operation] = handler
+
+    async def start(self) -> None:
+        await self._bus.subscribe(subjects.of_region(self._region, subjects.ANY), self._heard)
+
+    async def close(self) -> None:
+        tasks = [task for tasks in self._answering.values() for task in tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def tell(self, region: str, operation: str, data: bytes) -> None:
+        """Raises BusUnavailable."""
+        await self._send(region, operation, str(ULID()), data)
+
+    async def ask(self, region: str, operation: str, data: bytes, timeout_s: float = ANSWER_S) -> bytes:
+        """Raises RequestTimeout where no answer comes, which may mean anything, and BusUnavailable."""
+        id_ = str(ULID())
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._asked[region, id_] = answer
+        try:
+            await self._send(region, operation, id_, data)
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            raise RequestTimeout(f"region {region} did not answer within {timeout_s:g} s") from None
+        finally:
+            del self._asked[region, id_]
+
+    async def _send(self, region: str, operation: str, id_: str, data: bytes) -> None:
+        subject = subjects.between_regions(region, self._region, operation, id_)
+        await self._bus.publish(subject, seal(self._keys[region], subject, data, self._clock()))
+
+    async def _heard(self, message: Message) -> None:
+        try:
+            to, region, operation, id_ = subjects.parse_between_regions(message.subject)
+        except ValueError:
+            return
+        key = self._keys.get(region)
+        if key is None or to != self._region:
+            return
+        try:
+            if len(message.data) > LARGEST:
+                raise BadSeal(f"{len(message.data)} bytes are too many")
+            if not self._rate.allows(region, time.monotonic()):
+                raise BadSeal("too many messages at once")
+            data = unseal(key, message.subject, message.data, self._clock())
+        except BadSeal as error:
+            REFUSED.labels(region).inc()
+            log.warning("a message of another region is refused", region=region, error=str(error))
+            return
+        if operation == ANSWER:
+            waiting = self._asked.get((region, id_))
+            if waiting is not None and not waiting.done():
+                waiting.set_result(data)
+            return
+        handler, tasks = self._handlers.get(operation), self._answering[region]
+        if handler is None or self._is_repeated(region, id_) or len(tasks) >= AT_ONCE:
+            return
+        task = asyncio.create_task(self._answer(region, id_, handler, data))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def _is_repeated(self, region: str, id_: str) -> bool:
+        """A message may be said again by whoever has heard it, as long as it is fresh."""
+        now = time.monotonic()
+        while self._seen and now - next(iter(self._seen.values())) > 3 * 60.0:
+            del self._seen[next(iter(self._seen))]
+        if (region, id_) in self._seen:
+            return True
+        self._seen[region, id_] = now
+        return False
+
+    async def _answer(self, region: str, id_: str, handler: Handler, data: bytes) -> None:
+        try:
+            answer = await handler(region, data)
+            if answer:
+                await self._send(region, ANSWER, id_, answer)
+        except (BusError, ValueError) as error:
+            log.warning("a region's question is not answered", region=region, error=str(error))
+        except Exception:
+            log.exception("a region's question is not answered", region=region)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+import pytest
+
+from ces_common.messages.regions import Summary
+from ces_federation.board import OLD_S, Board
+
+OWN = IPv4Network("10.64.0.0/16")
+
+
+def summary(region: str, block: str = "10.65.0.0/16", **more: object) -> Summary:
+    return Summary.model_validate({"region": region, "block": block, "epoch": "e", **more})
+
+
+def board(*peers: str) -> Board:
+    return Board("a", OWN, peers or ("b", "c"))
+
+
+def states(board: Board, now: float) -> dict[str, str]:
+    return {view.name: view.state for view in board.views(None, now)}
+
+
+def test_a_region_is_silent_then_ready_then_old() -> None:
+    seen = board()
+    assert states(seen, 0.0) == {"a": "here", "b": "silent", "c": "silent"}
+    seen.note("b", summary("b"), 0.0)
+    assert states(seen, OLD_S)["b"] == "ready"
+    assert seen.usable(OLD_S).keys() == {"b"}
+    assert states(seen, OLD_S + 0.1)["b"] == "old"
+    assert seen.usable(OLD_S + 0.1) == {}
+
+
+def test_a_region_speaks_for_itself_only() -> None:
+    seen = board()
+    with pytest.raises(ValueError, match="tells a summary of c"):
+        seen.note("b", summary("c"), 0.0)
+    with pytest.raises(ValueError, match="region d"):
+        seen.note("d", summary("d"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (summary("b", "10.64.128.0/17"), "overlap this region's"),
+        (summary("b", "10.0.0.0/8"), "overlap this region's"),
+        (summary("b", protocol=2), "version 2"),
+    ],
+)
+def test_nothing_is_placed_where_something_is_wrong_and_it_is_said(told: Summary, why: str) -> None:
+    seen = board()
+    seen.note("b", told, 0.0)
+    view = seen.views(None, 0.0)[1]
+    assert view.state == "refused"
+    assert view.remark is not None
+    assert why in view.remark
+    assert seen.usable(0.0) == {}
+
+
+def test_of_two_others_with_one_block_neither_is_used() -> None:
+    seen = board()
+    seen.note("b", summary("b"), 0.0)
+    seen.note("c", summary("c"), 0.0)
+    assert seen.usable(0.0) == {}
+    seen.note("c", summary("c", "10.66.0.0/16"), 0.0)
+    assert seen.usable(0.0).keys() == {"b", "c"}

@@ -1,0 +1,213 @@
+"""A job's way from its home to another region and back, by the services of both; their managers are played here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from memory_bus import MemoryBroker
+from region_worlds import Region
+from waiting import until
+
+from ces_common.bus.port import Message, RemoteError
+from ces_common.jobfile import JobFile
+from ces_common.messages.base import Message as Wire
+from ces_common.messages.queries import LogAnswer
+from ces_common.messages.regions import (
+    AwayJob,
+    AwayLogQuery,
+    BidAnswer,
+    Decision,
+    FateAnswer,
+    GuestFile,
+    GuestJobQuery,
+    GuestStatusQuery,
+    HoldQuery,
+    OfferedJob,
+    Refusal,
+    RemoteStatus,
+    ReportedJobs,
+    StatusAnswer,
+)
+from ces_federation import home as home_module
+from ces_federation import owner as owner_module
+
+FILE = JobFile.model_validate(
+    {"name": "x", "tenant": "red", "priority": 90, "regions": ["any"], "tasks": [{"name": "w", "command": ["true"]}]}
+)
+OFFERED = OfferedJob(job="job-1", attempt=1, file=FILE)
+TRUST = {"accept": ["red"], "tenants": {"red": "guests", "blue": "guests"}, "max_priority": 40}
+HELD = FateAnswer(fate="held", remote="remote-1")
+AWAY = {"job": "job-1", "attempt": 1, "remote": "remote-1"}
+
+
+@pytest.fixture
+async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Region]]:
+    for name in ("BID_S", "HELD_S", "WORD_S", "LOOK_S"):
+        monkeypatch.setattr(home_module, name, 0.3)
+    monkeypatch.setattr(owner_module, "LOOK_S", 0.001)
+    made = {name: Region(name, broker, "abc", **TRUST) for name in "abc"}
+    for region in made.values():
+        await region.start()
+    for region in made.values():
+        await region.federation.tell()
+    await until(lambda: len(made["a"].federation.board.usable(0.0)) == 2)
+    yield made
+    for region in made.values():
+        await region.close()
+
+
+class Manager:
+    """Of one region. ``asked``: what it was asked, in order."""
+
+    def __init__(self, region: Region) -> None:
+        self.region, self.asked = region, list[tuple[str, Any]]()
+
+    async def answers(self, operation: str, model: type[Wire], *answers: Wire | Exception) -> None:
+        """One after the other; the last one again and again."""
+        left = list(answers)
+
+        async def answer(message: Message) -> bytes:
+            self.asked.append((operation, model.model_validate_json(message.data)))
+            said = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(said, Exception):
+                raise said
+            return said.encode()
+
+        await self.region.manager_says(f"region-{operation}", answer)
+
+    def operations(self) -> list[str]:
+        return [operation for operation, _ in self.asked]
+
+    def last(self, operation: str) -> Any:
+        return [said for name, said in self.asked if name == operation][-1]
+
+
+async def owner(region: Region, composite: float = 0.5, *holds: Wire | Exception) -> Manager:
+    manager = Manager(region)
+    await manager.answers("bid", GuestFile, BidAnswer(feasible=True, composite=composite))
+    await manager.answers("hold", HoldQuery, *(holds or (HELD,)))
+    await manager.answers("commit", GuestJobQuery, FateAnswer(fate="committed", remote="remote-1"))
+    await manager.answers("release", GuestJobQuery, FateAnswer(fate="released"))
+    return manager
+
+
+async def home(region: Region, refusal: str | None = None) -> Manager:
+    manager = Manager(region)
+    await manager.answers("decide", Decision, Refusal(refusal=refusal))
+    await manager.answers("report", ReportedJobs, Refusal())
+    return manager
+
+
+async def test_the_best_bid_is_held_decided_and_committed_in_this_order(regions: dict[str, Region]) -> None:
+    at_home, worse, better = await home(regions["a"]), await owner(regions["b"], 0.4), await owner(regions["c"], 0.8)
+    assert await regions["a"].federation.home.offer(OFFERED) == "placed"
+    assert worse.operations() == ["bid"]
+    assert better.operations() == ["bid", "hold", "commit"]
+    assert at_home.last("decide") == Decision(**AWAY, region="c")
+    [reported] = at_home.last("report").items
+    assert (reported.region, reported.fate) == ("c", "committed")
+
+
+async def test_a_guest_has_the_tenant_the_priority_and_the_home_that_this_region_says(
+    regions: dict[str, Region],
+) -> None:
+    await home(regions["a"])
+    there = await owner(regions["b"])
+    await regions["a"].federation.home.offer(OFFERED)
+    held = there.last("hold")
+    assert (held.home, held.file.tenant, held.file.priority, held.file.regions) == ("a", "guests", 40, [])
+
+
+@pytest.mark.parametrize("tenant", ["blue", "default"])
+async def test_a_tenant_that_is_not_accepted_is_refused_by_the_region_itself(
+    regions: dict[str, Region], tenant: str
+) -> None:
+    """Whatever the home takes the summary to say."""
+    there = await owner(regions["b"])
+    file = FILE.model_copy(update={"tenant": tenant})
+    asked = regions["a"].federation.home
+    for operation, question in (("bid", {"file": file}), ("hold", {"job": "j", "attempt": 1, "file": file})):
+        model = home_module.Bid if operation == "bid" else home_module.Hold
+        raw = await asked._wire.ask("b", operation, model.model_validate(question).encode())
+        assert b"not accepted from region a" in raw
+    assert there.operations() == []
+
+
+async def test_where_the_best_cannot_hold_it_the_next_is_asked(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await owner(regions["b"], 0.4)
+    await owner(regions["c"], 0.8, FateAnswer(fate="waiting"), FateAnswer(fate="released", reason="no room"))
+    assert await regions["a"].federation.home.offer(OFFERED) == "placed"
+    assert at_home.last("decide").region == "b"
+
+
+async def test_silence_in_a_hold_decides_nothing_for_that_region(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    silent = await owner(regions["c"], 0.8, RemoteError("unavailable", "the database does not answer"))
+    assert await regions["a"].federation.home.offer(OFFERED) == "not-held"
+    assert "decide" not in at_home.operations()
+    assert "commit" not in silent.operations()
+
+
+async def test_without_the_decision_nothing_is_committed(regions: dict[str, Region]) -> None:
+    """The job has found room at home meanwhile, or was cancelled."""
+    await home(regions["a"], "job x is planned at attempt 1")
+    there = await owner(regions["b"])
+    assert await regions["a"].federation.home.offer(OFFERED) == "not-decided"
+    assert there.operations() == ["bid", "hold", "release"]
+
+
+async def test_after_a_restart_the_commit_is_said_until_it_is_answered(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await Manager(regions["b"]).answers("commit", GuestJobQuery, RemoteError("unavailable", "the database is away"))
+    decided = AwayJob(**AWAY, region="b", wanted="commit")
+    await regions["a"].federation.home.follow([decided])
+    assert at_home.asked == []  # nothing to tell yet
+    await owner(regions["b"])
+    regions["a"].now = 60.0
+    await regions["a"].federation.home.follow([decided])
+    assert at_home.last("report").items[0].fate == "committed"
+
+
+async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jobs_stay(
+    regions: dict[str, Region],
+) -> None:
+    at_home = await home(regions["a"])
+    jobs = [AwayJob(job=f"job-{i}", attempt=1, remote=f"r-{i}", region="b", wanted="status") for i in range(2)]
+    await regions["a"].federation.home.follow(jobs)
+    assert at_home.asked == []
+    regions["a"].now = 10.0
+    await regions["a"].federation.home.follow(jobs)
+    assert [(each.job, each.fate) for each in at_home.last("report").items] == [("job-0", None), ("job-1", None)]
+    answer = StatusAnswer(
+        items=[FateAnswer(fate="committed"), FateAnswer(fate="released")],
+        statuses=[RemoteStatus(state="running"), None],
+    )
+    there = Manager(regions["b"])
+    await there.answers("status", GuestStatusQuery, answer)
+    await regions["a"].federation.home.follow(jobs)
+    first, second = at_home.last("report").items
+    assert (first.fate, first.status.state, second.fate) == ("committed", "running", "released")
+    assert there.last("status").home == "a"
+
+
+async def test_an_answer_that_does_not_fit_its_question_says_nothing(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await Manager(regions["b"]).answers("status", GuestStatusQuery, StatusAnswer(items=[FateAnswer(fate="released")]))
+    regions["a"].now = 60.0
+    await regions["a"].federation.home.follow([AwayJob(**AWAY, region="b", wanted="status")])
+    # it has answered, though with nothing that can be used: neither a fate, nor silence
+    assert all(each.fate is None for _, said in at_home.asked for each in said.items)
+
+
+async def test_logs_are_read_where_the_job_runs(regions: dict[str, Region]) -> None:
+    there = Manager(regions["b"])
+    await there.answers("logs", owner_module.GuestLogQuery, LogAnswer(found=True, text="hello\n", offset=6))
+    asked = AwayLogQuery(**AWAY, region="b", task="w-0", offset=3)
+    answer = await regions["a"].federation.home.logs(asked)
+    assert answer is not None
+    assert answer.text == "hello\n"
+    assert (there.last("logs").home, there.last("logs").offset) == ("a", 3)
+    assert await regions["a"].federation.home.logs(asked.model_copy(update={"region": "c"})) is None
