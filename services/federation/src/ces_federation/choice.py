@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ces_common.jobfile import ANY_REGION, JobFile
 from ces_common.messages.regions import BidAnswer, Room, Summary
+from ces_common.resources import Resources
 
 MOST_ASKED = 3
 
@@ -31,14 +32,19 @@ def need_of(file: JobFile) -> Need:
         whole=Room(
             cpu=sum(count * one.cpu for count, one in asked),
             memory=sum(count * one.memory for count, one in asked),
-            gpu=sum(count * one.gpu for count, one in asked),
+            gpu=sum(count * _whole_cards(one) for count, one in asked),
         ),
         largest=Room(
             cpu=max(one.cpu for _, one in asked),
             memory=max(one.memory for _, one in asked),
-            gpu=max(one.gpu for _, one in asked),
+            gpu=max(_whole_cards(one) for _, one in asked),
         ),
     )
+
+
+def _whole_cards(asked: Resources) -> int:
+    """Sums of whole cards tell nothing of shares: there, only a bid does."""
+    return asked.gpu if isinstance(asked.gpu, int) else 0
 
 
 def worth_asking(need: Need, summaries: Mapping[str, Summary]) -> list[str]:

@@ -128,7 +128,7 @@ class Ddpg(SeededRun):
             ]
         ).sum()
         self._descend("critics", critic_loss)
-        return {"critic_loss": float(critic_loss), **self.learn_actor(batch)}
+        return {"critic_loss": critic_loss.item(), **self.learn_actor(batch)}
 
     def learn_actor(self, batch: Steps) -> dict[str, float]:
         raw = self.networks["actor"](*batch.observation)
