@@ -161,7 +161,7 @@ export function JobPicture({ tasks, flows, at = "", refused = {}, lacking = {} }
   return html`<div class="map job-picture">
     <div class="map-picture"><canvas ref=${canvas} role="img" aria-label=${name}></canvas><${Zoom} picture=${picture} /></div>
     <div class="job-beside">
-      <${FlowList} flows=${flows} at=${at} chosen=${chosen} choose=${choose} />
+      ${(flows.length || isPlaced(tasks)) && html`<${FlowList} flows=${flows} at=${at} chosen=${chosen} choose=${choose} />`}
       ${looked && html`<${Refusals} node=${looked} reasons=${scene.refusals.get(looked) ?? []} />`}
     </div>
   </div>`;

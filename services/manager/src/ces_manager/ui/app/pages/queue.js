@@ -67,7 +67,7 @@ function columnsOf(entries) {
     {
       id: "scarce",
       title: t("Scarce"),
-      track: "minmax(4em, .4fr)",
+      track: "minmax(5em, .4fr)",
       wide: "wider",
       cell: (entry) => (score(entry) ? t(score(entry).scarce) : DASH),
     },
