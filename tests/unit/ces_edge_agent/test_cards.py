@@ -12,7 +12,7 @@ from ces_common.messages.cards import Card
 from ces_common.messages.desired import DesiredWorker
 from ces_edge_agent import cards
 from ces_edge_agent.cards import FoundCard, MachineCards, machine_cards, minors, parse_cards
-from ces_edge_agent.ports import Refused
+from ces_edge_agent.ports import Refused, RuntimeUnavailable
 from ces_edge_agent.settings import AgentSettings
 
 TOLD = """\
@@ -43,6 +43,7 @@ def test_what_the_driver_tells_becomes_cards_in_order() -> None:
         ("GPU-c", "Orin", 0, 2, 2),
     ]
     assert parse_cards("", {}) == []
+    assert parse_cards("0, [Unknown Error], Tesla T4, 15360, 00000000:17:00.0", {}) == [], "a line that is no card"
 
 
 def test_device_numbers_are_read_from_the_driver(tmp_path: Path) -> None:
@@ -55,15 +56,27 @@ def test_device_numbers_are_read_from_the_driver(tmp_path: Path) -> None:
 
 def test_a_machine_without_driver_has_no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert machine_cards().found == []
+    assert not machine_cards().found
 
 
-def test_a_driver_that_fails_is_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_driver_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'no devices'\nexit 9\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine_cards().found == []
+    machine = machine_cards()
+    assert not machine.found
+    with pytest.raises(RuntimeUnavailable, match="does not tell now"):
+        machine.check(worker("GPU-b"))
+    program.write_text(f"#!/bin/sh\n/bin/cat <<END\n{TOLD}END\n")
+    machine.check(worker("GPU-b"))
+    assert machine.environment(worker("GPU-b")) == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
+    with pytest.raises(Refused, match="card GPU-x is not in this machine"):
+        machine.check(worker("GPU-x"))
+    program.write_text("#!/bin/sh\nexit 9\n")
+    machine.check(worker("GPU-b"))
+    with pytest.raises(RuntimeUnavailable):
+        machine.check(worker("GPU-x"))
     program.write_text(f"#!/bin/sh\n/bin/cat <<END\n{TOLD}END\n")
     assert [each.card.id for each in machine_cards().found] == ["GPU-a", "GPU-b", "GPU-c"]
 

@@ -6,17 +6,19 @@ import glob
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import structlog
+from pydantic import ValidationError
 
 from ces_common.messages.cards import MAX_CARDS, Card, cards_of
 from ces_common.messages.desired import DesiredWorker
 from ces_common.resources import WHOLE
-from ces_edge_agent.ports import Refused
+from ces_edge_agent.ports import Refused, RuntimeUnavailable
 
 log = structlog.get_logger()
 PATIENCE_S: Final = 30.0  # a driver that has to load its cards takes its time
@@ -39,11 +41,12 @@ class FoundCard:
 
 class MachineCards:
     """``found``: what the driver tells of, in order; nothing where there is none. A card that is not among them, but
-    numbered, is the one of that number."""
+    numbered, is the one of that number. ``ask``: the driver again; it returns None where that tells nothing now."""
 
-    def __init__(self, found: Sequence[FoundCard] = ()) -> None:
+    def __init__(self, found: Sequence[FoundCard] = (), ask: Callable[[], Sequence[FoundCard] | None] | None = None):
         self.found = found
         self._by_id = {each.card.id: each for each in found}
+        self._ask, self._asking = ask, threading.Lock()
 
     def offered(self, count: int | None, *, shares: bool = True) -> list[Card]:
         """What the node offers. ``count``: how many it is told to; None: all that are found. ``shares``: whether
@@ -54,10 +57,19 @@ class MachineCards:
         return cards_of(len(known) if count is None else count, known)
 
     def check(self, worker: DesiredWorker) -> None:
-        """Raises Refused where a card of the worker's is not there, or not any more."""
-        for card in worker.cards:
-            if self._found(card) is None and not _NUMBERED.fullmatch(card):
-                raise Refused(f"card {card} is not in this machine: let its agent join again, and it tells what is")
+        """Asks the driver again where a card of the worker's is not known, which may take ``PATIENCE_S``. Raises Refused
+        where the driver tells of cards, and not of this one, RuntimeUnavailable where it tells nothing now."""
+        unknown = next((card for card in worker.cards if self._unknown(card)), None)
+        if unknown is None:
+            return
+        with self._asking:
+            told = self.found if self._ask is None else self._ask()
+            if told is None:
+                raise RuntimeUnavailable(f"the driver does not tell now of the machine's cards, such as {unknown}")
+            self.found, self._by_id = told, {each.card.id: each for each in told}
+        gone = next((card for card in worker.cards if self._unknown(card)), None)
+        if gone is not None:
+            raise Refused(f"card {gone} is not in this machine: let its agent join again, and it tells what is")
 
     def device_files(self, worker: DesiredWorker) -> list[str]:
         """The device files that the worker is to see: those of its cards, and those that stand for none. All of them
@@ -81,6 +93,9 @@ class MachineCards:
     def engine_ids(self, worker: DesiredWorker) -> list[str]:
         """What a container engine calls the worker's cards."""
         return [self._id(card) or card.removeprefix("gpu") for card in worker.cards]
+
+    def _unknown(self, card: str) -> bool:
+        return self._found(card) is None and not _NUMBERED.fullmatch(card)
 
     def _found(self, card: str) -> FoundCard | None:
         number = _NUMBERED.fullmatch(card)
@@ -125,8 +140,7 @@ def machine_cards(fake: Sequence[Card] = ()) -> MachineCards:
     """The cards of this machine. ``fake``: instead of them."""
     if fake:
         return MachineCards([FoundCard(card, i, i) for i, card in enumerate(fake)])
-    told = _told_by_driver()
-    return MachineCards(parse_cards(told, minors() if told else {}))
+    return MachineCards(_ask_driver() or (), _ask_driver)
 
 
 def parse_cards(told: str, minors: dict[str, int]) -> list[FoundCard]:
@@ -140,7 +154,11 @@ def parse_cards(told: str, minors: dict[str, int]) -> list[FoundCard]:
         index, uuid, model, memory, bus = parts
         size = int(memory) * 2**20 if memory.isdigit() else 0  # of integrated ones it is not known
         place = bus.lower()[-12:]  # a domain has four digits in /sys, and eight here
-        card = Card(id=uuid, model=model[:63], memory=size, shareable="counted")
+        try:
+            card = Card(id=uuid, model=model[:63], memory=size, shareable="counted")
+        except ValidationError as error:
+            log.warning("a card is passed over that nvidia-smi tells of", card=uuid[:80], error=str(error))
+            continue
         found.append(FoundCard(card, int(index), minors.get(place, int(index)), place))
     if len(found) > MAX_CARDS:
         log.warning("not all cards are offered", found=len(found), offered=MAX_CARDS)
@@ -164,17 +182,17 @@ def _read(file: Path) -> str:
         return ""
 
 
-def _told_by_driver() -> str:
-    """Empty where there is no driver, or no card that it knows."""
+def _ask_driver() -> Sequence[FoundCard] | None:
+    """None where there is no driver, or where it does not answer, which it may do later."""
     command = ["nvidia-smi", f"--query-gpu={_ASKED}", "--format=csv,noheader,nounits"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except FileNotFoundError:
-        return ""
+        return None
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("nvidia-smi does not tell of cards", error=str(error))
-        return ""
+        return None
     if done.returncode:
         log.warning("nvidia-smi does not tell of cards", error=done.stdout.strip() or done.stderr.strip())
-        return ""
-    return done.stdout
+        return None
+    return parse_cards(done.stdout, minors())

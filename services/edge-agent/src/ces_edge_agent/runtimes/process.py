@@ -227,7 +227,7 @@ class ProcessRuntime:
 
     async def prepare(self, worker: DesiredWorker) -> None:
         """There is nothing to fetch. Secrets of workers that share a user would be each other's."""
-        self._cards.check(worker)
+        await asyncio.to_thread(self._cards.check, worker)  # it may have to ask the driver
         if worker.secrets and not self.confinement.keeps_secrets:
             raise Refused(f"only workers with a user of their own are given secrets, and here all share one: {REMEDY}")
 
