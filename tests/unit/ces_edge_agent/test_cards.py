@@ -106,6 +106,12 @@ def test_a_worker_sees_its_own_cards_and_what_stands_for_none(monkeypatch: pytes
     assert machine.device_files(worker()) == [], "it asks for no GPU"
     assert machine.device_files(worker(gpu=1)) == sorted(files), "a manager of before says only how many"
     assert MachineCards().device_files(worker("gpu1")) == sorted([*shared, "/dev/nvidia1"]), "without a driver's word"
+    with pytest.raises(Refused, match="card gpu2 has no device file in this machine"):
+        MachineCards().device_files(worker("gpu2"))
+    with pytest.raises(Refused, match="card gpu2"):
+        machine.device_files(worker("GPU-a", "gpu2"))
+    files[:] = ["/dev/dri/renderD128", "/dev/dri/renderD129", "/dev/kfd"]
+    assert MachineCards().device_files(worker("gpu1")) == files, "such files have no numbers of cards"
     files[:] = ["/dev/nvhost-gpu", "/dev/nvmap"]
     assert MachineCards().device_files(worker("gpu0")) == files, "no file stands for one card"
 
@@ -128,6 +134,12 @@ def test_programs_are_told_of_their_cards_by_id() -> None:
     assert machine.environment(worker("GPU-b")) == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
     assert machine.environment(worker("gpu0", "gpu1")) == {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}, "as they were joined"
     assert MachineCards().environment(worker("gpu0")) == {}, "numbers begin anew where other cards are hidden"
+    assert MachineCards().environment(worker("gpu2", "gpu0"), hidden=False) == {
+        "CUDA_VISIBLE_DEVICES": "2,0",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+    assert machine.environment(worker("gpu1"), hidden=False) == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
+    assert machine.environment(worker(), hidden=False) == {}
     assert machine.environment(worker()) == {}
     assert machine.engine_ids(worker("GPU-b", "gpu0")) == ["GPU-b", "GPU-a"]
     assert MachineCards().engine_ids(worker("gpu1")) == ["1"]

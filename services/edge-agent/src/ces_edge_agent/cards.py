@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 from pydantic import ValidationError
 
-from ces_common.messages.cards import MAX_CARDS, Card, cards_of
+from ces_common.messages.cards import MAX_CARDS, NUMBERED, Card, cards_of
 from ces_common.messages.desired import DesiredWorker
 from ces_common.resources import WHOLE
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
@@ -25,7 +25,7 @@ PATIENCE_S: Final = 30.0  # a driver that has to load its cards takes its time
 _ASKED: Final = "index,uuid,name,memory.total,pci.bus_id"
 _ALL: Final = ("/dev/nvidia*", "/dev/nvhost*", "/dev/nvmap", "/dev/dri/*", "/dev/kfd")
 _OF_ONE: Final = re.compile(r"/dev/(nvidia\d+|dri/.*)")
-_NUMBERED: Final = re.compile(r"gpu(\d+)")
+_OF_NUMBER: Final = re.compile(r"/dev/nvidia\d+")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class MachineCards:
         return cards_of(len(known) if count is None else count, known)
 
     def check(self, worker: DesiredWorker) -> None:
-        """Asks the driver again where a card of the worker's is not known, which may take ``PATIENCE_S``. Raises Refused
+        """Asks the driver again where a card of the worker's is not known: that may take ``PATIENCE_S``. Raises Refused
         where the driver tells of cards, and not of this one, RuntimeUnavailable where it tells nothing now."""
         unknown = next((card for card in worker.cards if self._unknown(card)), None)
         if unknown is None:
@@ -73,21 +73,33 @@ class MachineCards:
 
     def device_files(self, worker: DesiredWorker) -> list[str]:
         """The device files that the worker is to see: those of its cards, and those that stand for none. All of them
-        where it is not said which cards are its, or where no file belongs to one card."""
+        where it is not said which cards are its, or where no file belongs to one card that has a number. Raises Refused
+        where others' cards have files, and one of its cards has none."""
         if not (worker.gpu or worker.gpu_share):
             return []
         everything = sorted({path for pattern in _ALL for path in glob.glob(pattern)})
-        own = {path for card in worker.cards for path in self._files_of(card)}
-        if not worker.cards or not own.intersection(everything):
+        files = {card: set(self._files_of(card)).intersection(everything) for card in worker.cards}
+        own = set().union(*files.values())
+        if not own and not (worker.cards and of_numbers(everything)):
             return everything
+        if without := next((card for card in worker.cards if not files[card]), None):
+            raise Refused(
+                f"card {without} has no device file in this machine, and other cards have: its driver lost it"
+            )
         return [path for path in everything if path in own or not _OF_ONE.fullmatch(path)]
 
-    def environment(self, worker: DesiredWorker) -> dict[str, str]:
-        """By which CUDA sees the worker's cards alone, and which part of one is its. By their ids: numbers begin anew
-        where others are hidden."""
+    def environment(self, worker: DesiredWorker, *, hidden: bool = True) -> dict[str, str]:
+        """By which CUDA sees the worker's cards alone, and which part of one is its. By their ids, where the driver
+        tells them; else by their numbers, in the order of the bus. ``hidden``: others' cards are hidden from the
+        worker, so that numbers begin anew."""
         ids = [self._id(card) for card in worker.cards]
         seen = [each for each in ids if each is not None]
-        visible = {"CUDA_VISIBLE_DEVICES": ",".join(seen)} if seen and len(seen) == len(ids) else {}
+        numbers = [each[1] for card in worker.cards if (each := NUMBERED.fullmatch(card))]
+        visible = {}
+        if seen and len(seen) == len(ids):
+            visible = {"CUDA_VISIBLE_DEVICES": ",".join(seen)}
+        elif numbers and len(numbers) == len(ids) and not hidden:
+            visible = {"CUDA_VISIBLE_DEVICES": ",".join(numbers), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         return visible | share_environment(worker)
 
     def engine_ids(self, worker: DesiredWorker) -> list[str]:
@@ -95,10 +107,10 @@ class MachineCards:
         return [self._id(card) or card.removeprefix("gpu") for card in worker.cards]
 
     def _unknown(self, card: str) -> bool:
-        return self._found(card) is None and not _NUMBERED.fullmatch(card)
+        return self._found(card) is None and not NUMBERED.fullmatch(card)
 
     def _found(self, card: str) -> FoundCard | None:
-        number = _NUMBERED.fullmatch(card)
+        number = NUMBERED.fullmatch(card)
         if card in self._by_id or number is None:
             return self._by_id.get(card)
         return next((each for each in self.found if each.index == int(number[1])), None)
@@ -109,11 +121,16 @@ class MachineCards:
         return None if found is None else found.card.id
 
     def _files_of(self, card: str) -> list[str]:
-        found, number = self._found(card), _NUMBERED.fullmatch(card)
+        found, number = self._found(card), NUMBERED.fullmatch(card)
         if found is None:
             return [f"/dev/nvidia{number[1]}"] if number else []
         drawn = glob.glob(f"/sys/bus/pci/devices/{found.bus}/drm/*") if found.bus else []
         return [f"/dev/nvidia{found.minor}", *(f"/dev/dri/{os.path.basename(path)}" for path in drawn)]
+
+
+def of_numbers(files: Sequence[str]) -> bool:
+    """Whether some of the device files belong to one numbered card alone, so that others' cards can be hidden."""
+    return any(_OF_NUMBER.fullmatch(path) for path in files)
 
 
 def share_environment(worker: DesiredWorker) -> dict[str, str]:

@@ -24,7 +24,7 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
-from ces_edge_agent.cards import NO_CARDS, MachineCards
+from ces_edge_agent.cards import NO_CARDS, MachineCards, of_numbers
 from ces_edge_agent.checkpoints.archive import Packed, Unfit
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
@@ -283,12 +283,13 @@ class ProcessRuntime:
         owners = self._checkpoints.owners()
         like = owners.get(worker.job) if worker.checkpoint else None
         folder, uid, gid = self._users.give(worker.allocation, like, owners.values())
+        devices = self._cards.device_files(worker)
         env = {
             "PATH": f"{Path(sys.executable).parent}:{SEARCH_PATH}",
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             **worker.env,
-            **self._cards.environment(worker),
+            **self._cards.environment(worker, hidden=self._confined and of_numbers(devices)),
             _MARK: self._mark(worker.key).removeprefix(f"{_MARK}="),
         }
         program, argv = resolve(worker.command, env["PATH"], folder)
@@ -320,7 +321,7 @@ class ProcessRuntime:
             cpu=worker.cpu,
             memory=worker.memory,
             pids=PIDS,
-            devices=self._cards.device_files(worker),
+            devices=devices,
             cgroup=f"{self._group_prefix}/{worker.key}",
             cgroup_roots=self._roots,
             netns=str(boxes.namespace(worker.allocation)) if boxes else None,
