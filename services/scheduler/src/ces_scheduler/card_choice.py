@@ -122,17 +122,26 @@ class CardRoom:
         return f" with {task.gpu_memory / 2**30:g} GiB" if task.gpu_memory else ""
 
     def _free(self, task: Task) -> str:
-        lefts: list[int] = []
-        for name, node in self.offer.nodes.items():
-            lefts += [
-                _left(card, self._held.get((name, card.id), (0, 0)))[0] for card in node.cards if suits(card, task)
-            ]
-        free = sorted((left for left in lefts if left), reverse=True)
+        """What is free of the cards of nodes that the task may use."""
+        barred = self.offer.barred(task)
+        lefts = [
+            (_left(card, self._held.get((name, card.id), (0, 0))), card)
+            for name, node in self.offer.nodes.items()
+            for card in node.cards
+            if node.cpu and name not in barred and suits(card, task)
+        ]
+        if not lefts:
+            return "no node that it may use now has such a card"
+        free = sorted((left[0] for left, _ in lefts if left[0]), reverse=True)
         if not free:
             return f"all {len(lefts)} cards are full"
-        listed = ", ".join(f"{free.count(left)} x {left}m" for left in sorted(set(free), reverse=True)[:3])
-        more = "none has room for it" if free[0] >= task.gpu_share else f"none has {task.gpu_share}m"
-        return f"{listed} free, {more}" if free[0] < task.gpu_share or task.gpu_memory else f"{listed} free"
+        listed = ", ".join(f"{free.count(left)} x {left}m" for left in sorted(set(free), reverse=True)[:3]) + " free"
+        if free[0] < task.gpu_share:
+            return f"{listed}, none has {task.gpu_share}m"
+        if any(_fits(card, task, left) for left, card in lefts):
+            return listed
+        most = max(left[1] for left, _ in lefts if left[0] >= task.gpu_share)
+        return f"{listed}, but of memory those with {task.gpu_share}m have {max(most, 0) / 2**30:.3g} GiB at most"
 
     def _asking(self, job: str) -> Task | None:
         record = self.records.get(job)

@@ -93,9 +93,11 @@ def _without(decisions: Decisions, wrong: Collection[str]) -> Decisions:
     refusals = {name: memory.refusals[name].reason if name in memory.refusals else UNKNOWN for name in wrong}
 
     def explained() -> tuple[QueueStatus, ...]:
-        bare = {"reserved": False, "start_s": None, "held_by": ()}
         return tuple(
-            replace(each, reason=refusals[each.job], **bare) if each.job in wrong else each for each in decisions.queue
+            replace(each, reason=refusals[each.job], reserved=False, start_s=None, held_by=())
+            if each.job in wrong
+            else each
+            for each in decisions.queue
         )
 
     return replace(
