@@ -112,3 +112,13 @@ def test_what_is_held_of_a_card() -> None:
 
 def test_cards_without_a_name_are_numbered() -> None:
     assert [card.id for card in cards_of(3, [Card(id="GPU-a")])] == ["GPU-a", "gpu1", "gpu2"]
+
+
+@pytest.mark.parametrize(
+    "known", [["gpu1"], ["gpu2", "gpu0"], ["GPU-a", "gpu3", "gpu2"], ["gpu0", "gpu1", "gpu2", "gpu3"]]
+)
+@pytest.mark.parametrize("count", range(6))
+def test_no_number_is_given_to_two_cards(known: list[str], count: int) -> None:
+    ids = [card.id for card in cards_of(count, [Card(id=each) for each in known])]
+    assert ids[: len(known)] == known[:count]
+    assert len(set(ids)) == len(ids) == count

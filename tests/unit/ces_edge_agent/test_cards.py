@@ -12,7 +12,7 @@ from ces_common.messages.cards import Card
 from ces_common.messages.desired import DesiredWorker
 from ces_edge_agent import cards
 from ces_edge_agent.cards import FoundCard, MachineCards, machine_cards, minors, parse_cards
-from ces_edge_agent.ports import Refused
+from ces_edge_agent.ports import Refused, RuntimeUnavailable
 from ces_edge_agent.settings import AgentSettings
 
 TOLD = """\
@@ -43,6 +43,7 @@ def test_what_the_driver_tells_becomes_cards_in_order() -> None:
         ("GPU-c", "Orin", 0, 2, 2),
     ]
     assert parse_cards("", {}) == []
+    assert parse_cards("0, [Unknown Error], Tesla T4, 15360, 00000000:17:00.0", {}) == [], "a line that is no card"
 
 
 def test_device_numbers_are_read_from_the_driver(tmp_path: Path) -> None:
@@ -55,15 +56,27 @@ def test_device_numbers_are_read_from_the_driver(tmp_path: Path) -> None:
 
 def test_a_machine_without_driver_has_no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert machine_cards().found == []
+    assert not machine_cards().found
 
 
-def test_a_driver_that_fails_is_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_driver_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'no devices'\nexit 9\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert machine_cards().found == []
+    machine = machine_cards()
+    assert not machine.found
+    with pytest.raises(RuntimeUnavailable, match="does not tell now"):
+        machine.check(worker("GPU-b"))
+    program.write_text(f"#!/bin/sh\n/bin/cat <<END\n{TOLD}END\n")
+    machine.check(worker("GPU-b"))
+    assert machine.environment(worker("GPU-b")) == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
+    with pytest.raises(Refused, match="card GPU-x is not in this machine"):
+        machine.check(worker("GPU-x"))
+    program.write_text("#!/bin/sh\nexit 9\n")
+    machine.check(worker("GPU-b"))
+    with pytest.raises(RuntimeUnavailable):
+        machine.check(worker("GPU-x"))
     program.write_text(f"#!/bin/sh\n/bin/cat <<END\n{TOLD}END\n")
     assert [each.card.id for each in machine_cards().found] == ["GPU-a", "GPU-b", "GPU-c"]
 
@@ -93,6 +106,12 @@ def test_a_worker_sees_its_own_cards_and_what_stands_for_none(monkeypatch: pytes
     assert machine.device_files(worker()) == [], "it asks for no GPU"
     assert machine.device_files(worker(gpu=1)) == sorted(files), "a manager of before says only how many"
     assert MachineCards().device_files(worker("gpu1")) == sorted([*shared, "/dev/nvidia1"]), "without a driver's word"
+    with pytest.raises(Refused, match="card gpu2 has no device file in this machine"):
+        MachineCards().device_files(worker("gpu2"))
+    with pytest.raises(Refused, match="card gpu2"):
+        machine.device_files(worker("GPU-a", "gpu2"))
+    files[:] = ["/dev/dri/renderD128", "/dev/dri/renderD129", "/dev/kfd"]
+    assert MachineCards().device_files(worker("gpu1")) == files, "such files have no numbers of cards"
     files[:] = ["/dev/nvhost-gpu", "/dev/nvmap"]
     assert MachineCards().device_files(worker("gpu0")) == files, "no file stands for one card"
 
@@ -115,6 +134,12 @@ def test_programs_are_told_of_their_cards_by_id() -> None:
     assert machine.environment(worker("GPU-b")) == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
     assert machine.environment(worker("gpu0", "gpu1")) == {"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}, "as they were joined"
     assert MachineCards().environment(worker("gpu0")) == {}, "numbers begin anew where other cards are hidden"
+    assert MachineCards().environment(worker("gpu2", "gpu0"), hidden=False) == {
+        "CUDA_VISIBLE_DEVICES": "2,0",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+    assert machine.environment(worker("gpu1"), hidden=False) == {"CUDA_VISIBLE_DEVICES": "GPU-b"}
+    assert machine.environment(worker(), hidden=False) == {}
     assert machine.environment(worker()) == {}
     assert machine.engine_ids(worker("GPU-b", "gpu0")) == ["GPU-b", "GPU-a"]
     assert MachineCards().engine_ids(worker("gpu1")) == ["1"]

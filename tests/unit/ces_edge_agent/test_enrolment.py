@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 from tls_server import certified, https
 
 from ces_common.health import serve_http
 from ces_common.messages.api import JoinAnswer, JoinRequest
+from ces_common.messages.cards import Card
 from ces_common.tls.certificates import Authority
 from ces_common.tls.pins import PATH, pinned
 from ces_edge_agent import enrolment
@@ -194,3 +195,23 @@ async def test_nothing_goes_to_another_machine_in_the_clear_unless_it_is_asked_f
     capsys.readouterr()
     await enrolment.ensure_joined(settings)  # a member from before stays one
     assert "in the clear: anybody on the way" in capsys.readouterr().out
+
+
+async def test_cards_that_are_mere_numbers_are_only_counted(tmp_path: Path) -> None:
+    """A manager of before admits no node that names cards."""
+    app, asked = FastAPI(), list[dict[str, Any]]()
+
+    @app.post("/v1/nodes/join")
+    async def join(request: Request) -> dict[str, object]:
+        asked.append(await request.json())
+        return ADMITTED
+
+    known = Card(id="gpu0", model="T4", memory=2**30)
+    async with serve_http(app, "127.0.0.1", 0) as port:
+        for number, cards in enumerate(([Card(id="gpu0"), Card(id="gpu1")], [known, Card(id="gpu1")])):
+            folder = tmp_path / str(number)
+            settings = AgentSettings(node="n", manager_url=f"http://127.0.0.1:{port}", state_dir=folder, join_token="t")
+            await enrolment.ensure_joined(settings, cards)
+    assert "cards" not in asked[0]
+    assert [each["id"] for each in asked[1]["cards"]] == ["gpu0"]
+    assert [each["gpu"] for each in asked] == [2, 2]

@@ -13,14 +13,17 @@ from cluster_state import job, node, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_bus import MemoryBus
+from queue_looks import decided
 from scheduler_steps import LINKS, ask, proposals, step
 
 from ces_common.messages.cards import Card, held_of
 from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.states import JobState
+from ces_core.model.reason import Reason
+from ces_core.registry import get_solver
 from ces_scheduler.card_choice import CardRoom, cards_for
 from ces_scheduler.eligibility import refusal, unmet_constraints
-from ces_scheduler.job_problem import problem_of
+from ces_scheduler.job_problem import explain_refusals, lacks, problem_of
 from ces_scheduler.offer import GPU, Offer, offer_of
 from ces_scheduler.service import Scheduler
 
@@ -115,6 +118,57 @@ async def test_why_a_share_fits_nowhere(
     await step(scheduler, manager)
     (told,) = manager.told("job.refused") or manager.told("plan.refused")
     assert (told.reason.code, told.reason.text) == ("gpu-share", text)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "jobs", "record", "text"),
+    [
+        (
+            [NODES[0]],
+            [holder("x", 300, "T4-0", 12 * GIB), holder("y", 0, "T4-1")],
+            asking(500),
+            "a task needs 500m of one card; 1 x 700m free, but of memory those with 500m have 4 GiB at most",
+        ),
+        (
+            [NODES[0]],
+            [holder("x", 300, "T4-0", 12 * GIB), holder("y", 600, "T4-1")],
+            asking(100, gpu_memory=9 * GIB),
+            "a task needs 100m of one card with 9 GiB; 1 x 700m, 1 x 400m free, "
+            "but of memory those with 100m have 6.4 GiB at most",
+        ),
+        (
+            [NODES[0], with_cards("b", 3, t4(2), cordoned=True)],
+            [holder("x", 400, "T4-0"), holder("y", 400, "T4-1")],
+            asking(700),
+            "a task needs 700m of one card; 2 x 600m free, none has 700m",
+        ),
+        (
+            [with_cards("a", 1, t4(0), cordoned=True)],
+            [],
+            asking(700),
+            "a task needs 700m of one card; no node that it may use now has such a card",
+        ),
+    ],
+)
+def test_what_is_said_to_be_free_is_what_the_task_could_use(
+    nodes: list[Any], jobs: list[JobRecord], record: JobRecord, text: str
+) -> None:
+    room = CardRoom(offered(*jobs, nodes=nodes), {record.id: record})
+    assert room.said(record.id, Reason("gpu-total", resource="gpu")).text() == text
+
+
+def test_how_much_gpu_is_free_in_all_is_no_answer_to_who_asks_for_a_share() -> None:
+    """Two halves are a whole GPU, and hold no share of 600m."""
+    offer = offered(holder("x", 500), holder("y", 500, "T4-1"), nodes=[NODES[0]])
+    record = asking(600)
+    result = decided(record, offer)
+    assert result.reason is not None
+    room = CardRoom(offer, {record.id: record})
+    problem = room.narrowed(record.id, problem_of(record, offer))
+    considered = get_solver("greedy").solve(problem, seed=0).considered
+    refused = explain_refusals(record.tasks, offer, considered)
+    assert refused == {"w-0": {"a": "gpu"}}, "and not: beside the job's other tasks"
+    assert lacks(record.tasks, offer, refused, 10) == {}
 
 
 async def test_shares_are_placed_and_a_dry_run_names_the_card(

@@ -15,7 +15,7 @@ import structlog
 
 from ces_common.hosts import is_loopback
 from ces_common.messages.api import JoinAnswer, JoinRequest
-from ces_common.messages.cards import MAX_CARDS, Card
+from ces_common.messages.cards import MAX_CARDS, NUMBERED, Card
 from ces_common.natsauth import SIGNATURE, UserKey, credentials_file, new_user_key, read_credentials, signature_of
 from ces_common.natsauth.credentials import Credentials
 from ces_common.natsauth.keys import public_key
@@ -170,11 +170,18 @@ async def _find_authority(settings: AgentSettings, membership: Membership, token
             await asyncio.sleep(RETRY_S)
 
 
+def named_cards(cards: Sequence[Card]) -> list[Card]:
+    """Those of which more is known than a number: a manager gives the others the same numbers, and one of before, which
+    admits no node that names cards, just counts them."""
+    return [card for card in cards if not (NUMBERED.fullmatch(card.id) and card == Card(id=card.id))][:MAX_CARDS]
+
+
 async def _join(settings: AgentSettings, membership: Membership, cards: Sequence[Card]) -> None:
     token = _token(settings)
     _check_encrypted(settings, settings.manager_url)
     await _find_authority(settings, membership, token)
     key = _own_key(settings.state_dir / "user.nk")
+    named = named_cards(cards)
     request = JoinRequest(
         token=secret_of(token),
         name=settings.node,
@@ -182,14 +189,14 @@ async def _join(settings: AgentSettings, membership: Membership, cards: Sequence
         cpu=settings.node_cpu,
         memory=settings.node_memory,
         gpu=len(cards),
-        cards=cards[:MAX_CARDS],
+        cards=named,
         arch=settings.node_arch,
         labels=settings.node_labels,
         runtime=settings.runtime,
         network=settings.network,
         host_address=settings.host_address,
     )
-    body = request.model_dump_json(exclude=None if cards else {"cards"}).encode()
+    body = request.model_dump_json(exclude=None if named else {"cards"}).encode()
     headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
     checked = manager_trust(settings, membership)
     async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10, verify=checked) as client:

@@ -48,20 +48,35 @@ def cards_for(
     return found
 
 
-def with_cards(starts: Mapping[str, Decision], started: Mapping[str, JobRecord], offer: Offer) -> dict[str, Decision]:
-    """The decisions, each with cards that none before it has; without those for which they have left none: these jobs
-    wait for another cycle. ``started``: the records of their jobs."""
-    found = {}
+def with_cards(
+    starts: Mapping[str, Decision], started: Mapping[str, JobRecord], offer: Offer
+) -> tuple[dict[str, Decision], dict[str, Reason]]:
+    """The decisions, each with cards that none before it has; and the jobs for which they have left too few, which wait
+    for another cycle, with the reason. ``started``: the records of their jobs."""
+    found, dropped = {}, {}
     for name, decision in starts.items():
         tasks = asked_by(started[name])
         cards = cards_for(started[name], tasks, decision.assignments, offer)
-        if any(len(cards[task.name]) < task.gpus for task in tasks if task.name in cards and _particular(task)):
+        short = next((task for task in tasks if task.name in cards and len(cards[task.name]) < task.gpus), None)
+        if short is not None:
+            dropped[name] = _too_few(short, decision.assignments[short.name], len(cards[short.name]))
             continue
         if cards:
             held = cards_of_plan(cards, decision.assignments, tasks, offer.nodes)
             offer = replace(offer, cards=offer.cards | {name: held})
         found[name] = replace(decision, cards=cards) if cards else decision
-    return found
+    return found, dropped
+
+
+def _too_few(task: Task, node: str, found: int) -> Reason:
+    """Why a task does not start on the node for which it was meant."""
+    if task.gpu_share:
+        return Reason("gpu-share", proven=False, resource="gpu", where=f"no card of {node} has {task.gpu_share}m free")
+    what = (
+        "whole card" + "s" * (task.gpu > 1) + (f" of model {' or '.join(task.gpu_models)}" if task.gpu_models else "")
+    )
+    text = f"a task needs {task.gpu} {what} on one node; {node} has {found} free"
+    return Reason("gpu-share", proven=False, resource="gpu", where=text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +105,11 @@ class CardRoom:
                 used[GPU, at] = cluster.node_capacity[GPU, at] - min(free, room)
         return replace(problem, cluster=cluster.with_used(used, cluster.link_used))
 
+    @cached_property
+    def particular(self) -> frozenset[str]:
+        """The jobs that ask for shares of cards or for models, of which sums of GPUs say too little."""
+        return frozenset(name for name in self.records if (task := self._asking(name)) and _particular(task))
+
     def said(self, job: str, reason: Reason) -> Reason:
         """The reason, in terms of cards where it is about GPUs and a share of one is asked for."""
         task = self._asking(job)
@@ -102,17 +122,26 @@ class CardRoom:
         return f" with {task.gpu_memory / 2**30:g} GiB" if task.gpu_memory else ""
 
     def _free(self, task: Task) -> str:
-        lefts: list[int] = []
-        for name, node in self.offer.nodes.items():
-            lefts += [
-                _left(card, self._held.get((name, card.id), (0, 0)))[0] for card in node.cards if suits(card, task)
-            ]
-        free = sorted((left for left in lefts if left), reverse=True)
+        """What is free of the cards of nodes that the task may use."""
+        barred = self.offer.barred(task)
+        lefts = [
+            (_left(card, self._held.get((name, card.id), (0, 0))), card)
+            for name, node in self.offer.nodes.items()
+            for card in node.cards
+            if node.cpu and name not in barred and suits(card, task)
+        ]
+        if not lefts:
+            return "no node that it may use now has such a card"
+        free = sorted((left[0] for left, _ in lefts if left[0]), reverse=True)
         if not free:
             return f"all {len(lefts)} cards are full"
-        listed = ", ".join(f"{free.count(left)} x {left}m" for left in sorted(set(free), reverse=True)[:3])
-        more = "none has room for it" if free[0] >= task.gpu_share else f"none has {task.gpu_share}m"
-        return f"{listed} free, {more}" if free[0] < task.gpu_share or task.gpu_memory else f"{listed} free"
+        listed = ", ".join(f"{free.count(left)} x {left}m" for left in sorted(set(free), reverse=True)[:3]) + " free"
+        if free[0] < task.gpu_share:
+            return f"{listed}, none has {task.gpu_share}m"
+        if any(_fits(card, task, left) for left, card in lefts):
+            return listed
+        most = max(left[1] for left, _ in lefts if left[0] >= task.gpu_share)
+        return f"{listed}, but of memory those with {task.gpu_share}m have {max(most, 0) / 2**30:.3g} GiB at most"
 
     def _asking(self, job: str) -> Task | None:
         record = self.records.get(job)

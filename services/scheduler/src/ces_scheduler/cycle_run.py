@@ -18,6 +18,7 @@ from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
 from ces_scheduler.card_choice import CardRoom, with_cards
+from ces_scheduler.card_decisions import decided, not_started
 from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.deadline_shares import Judgement, must_be_admitted
 from ces_scheduler.decision import Decision, decision_of
@@ -101,9 +102,14 @@ def run_cycle(
     owners = OwnerForecast.of(given.offer, datetime.fromtimestamp(given.state.now_s, UTC))
     room = CardRoom(given.offer, given.records)
     calls = SolverCalls(placing.solver, seeds, placing.seconds, limit_s, placing.fallback, owners, room)
-    decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
+    state, decisions = decided(
+        lambda asked: placing.policy(asked, placing.parameters, calls, calls.sparing),
+        given.state,
+        placing.parameters.preemption,
+        room.particular,
+    )
     if record is not None:
-        record(given.state, placing.parameters, seeds, decisions)
+        record(state, placing.parameters, seeds, decisions)
     starts: dict[str, Decision] = {}
     offer = given.offer
     jobs = {job.name: job for job in given.state.waiting}
@@ -117,8 +123,11 @@ def run_cycle(
         others = [record for record in offer.records.values() if record.size is not None]
         sizing = Sizing(calls, placing.parameters, tenants, placing.paths, others=others)
         offer = _enlarge(starts, started, offer, sizing, judgement)
+    starts, dropped = with_cards(starts, started, given.offer)
+    for name in dropped:
+        offer, started = offer.without(name), {each: started[each] for each in starts}
+    decisions = not_started(decisions, dropped, given.state.freed)
     after = given.after(offer, decisions)
-    starts = with_cards(starts, started, given.offer)
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
 

@@ -175,4 +175,7 @@ def lacks(tasks: Sequence[Task], offer: Offer, refused: Refusals, most: int) -> 
 
 
 def _asked(task: Task) -> dict[str, int]:
-    return dict(zip(RESOURCES, (task.cpu, task.memory, task.gpu), strict=True))
+    """What of a node's amounts shows whether it has enough. How much GPU is free in all does not where a share is asked
+    for, which has to be on one card, or a model."""
+    asked = dict(zip(RESOURCES, (task.cpu, task.memory, task.gpu), strict=True))
+    return {name: asked[name] for name in asked if name != "gpu" or not (task.gpu_share or task.gpu_models)}

@@ -396,3 +396,19 @@ async def test_the_engine_is_told_which_cards_a_worker_gets(
         told = [each for each in made["Config"]["Env"] if each.startswith("CUDA_VISIBLE_DEVICES=")]
         assert told == ([f"CUDA_VISIBLE_DEVICES={asked[0]}"] if asked else [])
         client.api.remove_container(made["Id"])
+
+
+@engine
+async def test_a_worker_without_cards_is_given_none_whatever_it_says(
+    runtime: DockerRuntime, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where NVIDIA's runtime is the engine's usual one, it goes by this."""
+    monkeypatch.setattr(runtime, "_run", lambda *_: None)
+    await runtime.ensure_sandbox(ENDPOINT)
+    asking = worker("true").model_copy(update={"env": {"NVIDIA_VISIBLE_DEVICES": "all"}})
+    await runtime.start(asking)
+    made = client.api.inspect_container(runtime._engine.name(asking.key))
+    told = [each for each in made["Config"]["Env"] if each.startswith("NVIDIA_VISIBLE_DEVICES=")]
+    client.api.remove_container(made["Id"])
+    assert told == ["NVIDIA_VISIBLE_DEVICES=void"]
+    assert not made["HostConfig"]["DeviceRequests"]

@@ -7,6 +7,7 @@ from manager_world import World, ring
 from pydantic import ValidationError
 
 from ces_common.db.tables import NodeRow
+from ces_common.jobfile import JobFile
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.nodes import membership
@@ -168,6 +169,42 @@ def test_a_node_whose_cards_are_in_use_keeps_them(world: World) -> None:
     world.cancel(job)
     world.confirm(job)
     rejoin(world, "new", gpu=1, cards=[{"id": "GPU-1"}])
+
+
+T4 = {"id": "GPU-1", "model": "Tesla T4", "memory": 16 * 2**30, "shareable": "counted"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"memory": 7 * 2**30}, "card GPU-1 has 7 GiB, of which 8 GiB is in use"),
+        ({"shareable": "no"}, "card GPU-1 is not shared any more, and shares of it are in use"),
+        ({"model": "Tesla P100"}, "card GPU-1 is Tesla P100, and a job has it as T4"),
+        ({"model": ""}, "card GPU-1 is of unknown model, and a job has it as T4"),
+        ({"memory": 9 * 2**30, "model": "NVIDIA T4", "shareable": "mps"}, None),
+    ],
+)
+def test_a_card_goes_on_being_what_is_held_of_it(world: World, changed: dict[str, object], why: str | None) -> None:
+    rejoin(world, "new", gpu=1, cards=[T4])
+    world.beat("new")
+    group = {"name": "w", "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi", "gpu": "500m"}}
+    file = {"name": "share", "tasks": [group | {"constraints": {"gpu_model": ["T4"]}}]}
+    job = world.submit(JobFile.model_validate(file))
+    world.run(job, ["new"])
+    if why is None:
+        rejoin(world, "new", gpu=1, cards=[T4 | changed])
+        return
+    with pytest.raises(Conflict, match=why):
+        rejoin(world, "new", gpu=1, cards=[T4 | changed])
+    world.cancel(job)
+    world.confirm(job)
+    rejoin(world, "new", gpu=1, cards=[T4 | changed])
+
+
+def test_a_number_that_a_card_has_already_goes_to_no_other(world: World) -> None:
+    rejoin(world, "new", gpu=2, cards=[{"id": "gpu1"}])
+    (node,) = (each for each in world.snapshot().nodes if each.name == "new")
+    assert [card.id for card in node.cards] == ["gpu1", "gpu0"]
 
 
 @pytest.mark.parametrize(

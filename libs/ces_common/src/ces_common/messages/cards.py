@@ -16,6 +16,7 @@ from ces_common.resources import WHOLE
 MAX_CARDS = 64  # of one node
 CardId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,79}$")]
 """What the driver calls it (``GPU-5f3c...``); ``gpu0`` and so on where nothing is known but how many there are."""
+NUMBERED = re.compile(r"gpu(\d+)")
 
 
 class Card(Message):
@@ -55,5 +56,12 @@ def is_model(card: Card, models: Sequence[str]) -> bool:
 
 
 def cards_of(count: int, known: Sequence[Card] = ()) -> list[Card]:
-    """So many cards: those that are known, and for the rest one without more than a number."""
-    return [known[i] if i < len(known) else Card(id=f"gpu{i}") for i in range(count)]
+    """So many cards: those that are known, and for the rest one without more than a number: of its place, or, where one
+    that is known has that, the lowest that none has."""
+    found = list(known[:count])
+    used = {card.id for card in found}
+    for place in range(len(found), count):
+        numbers = (f"gpu{number}" for number in (place, *range(count + 1)))
+        found.append(Card(id=next(each for each in numbers if each not in used)))
+        used.add(found[-1].id)
+    return found

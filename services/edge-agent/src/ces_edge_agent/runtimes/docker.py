@@ -241,6 +241,8 @@ class DockerRuntime:
             env = {**env, SECRETS_DIR: container_secrets.FOLDER}
         which = {"device_ids": self._cards.engine_ids(worker)} if worker.cards else {"count": worker.gpu}
         gpus = [DeviceRequest(**which, capabilities=[["gpu"]])] if worker.gpu or worker.gpu_share else None
+        if gpus is None:  # where NVIDIA's runtime is the engine's usual one, an image or a job could else ask for all
+            env = {**env, "NVIDIA_VISIBLE_DEVICES": "void"}
         try:
             made = client.create_container(
                 image,

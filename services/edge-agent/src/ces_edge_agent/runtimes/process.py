@@ -24,7 +24,7 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
-from ces_edge_agent.cards import NO_CARDS, MachineCards
+from ces_edge_agent.cards import NO_CARDS, MachineCards, of_numbers
 from ces_edge_agent.checkpoints.archive import Packed, Unfit
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
@@ -227,7 +227,7 @@ class ProcessRuntime:
 
     async def prepare(self, worker: DesiredWorker) -> None:
         """There is nothing to fetch. Secrets of workers that share a user would be each other's."""
-        self._cards.check(worker)
+        await asyncio.to_thread(self._cards.check, worker)  # it may have to ask the driver
         if worker.secrets and not self.confinement.keeps_secrets:
             raise Refused(f"only workers with a user of their own are given secrets, and here all share one: {REMEDY}")
 
@@ -283,12 +283,13 @@ class ProcessRuntime:
         owners = self._checkpoints.owners()
         like = owners.get(worker.job) if worker.checkpoint else None
         folder, uid, gid = self._users.give(worker.allocation, like, owners.values())
+        devices = self._cards.device_files(worker)
         env = {
             "PATH": f"{Path(sys.executable).parent}:{SEARCH_PATH}",
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             **worker.env,
-            **self._cards.environment(worker),
+            **self._cards.environment(worker, hidden=self._confined and of_numbers(devices)),
             _MARK: self._mark(worker.key).removeprefix(f"{_MARK}="),
         }
         program, argv = resolve(worker.command, env["PATH"], folder)
@@ -320,7 +321,7 @@ class ProcessRuntime:
             cpu=worker.cpu,
             memory=worker.memory,
             pids=PIDS,
-            devices=self._cards.device_files(worker),
+            devices=devices,
             cgroup=f"{self._group_prefix}/{worker.key}",
             cgroup_roots=self._roots,
             netns=str(boxes.namespace(worker.allocation)) if boxes else None,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from ipaddress import IPv4Network
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from ces_common.db.access_tables import JoinTokenRow
-from ces_common.db.tables import LeaseRow, NodeRow, RevokedKeyRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.hosts import WORKERS
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
-from ces_common.messages.cards import cards_of
+from ces_common.messages.cards import Card, cards_of, is_model
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
@@ -24,6 +26,12 @@ from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
 from ces_manager.plans.addresses import Exhausted, next_subnet
 from ces_manager.plans.residual import held_on_nodes, taken_cards
+
+_ASKING = (
+    select(AllocationRow.cards, AllocationRow.gpu_share, AllocationRow.rank, JobRow.tasks)
+    .join(JobRow, JobRow.id == AllocationRow.job)
+    .where(AllocationRow.node == bindparam("node"), AllocationRow.state.in_(LIVE_STATES))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +169,32 @@ def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
     ):
         if offered < used:
             wrong.append(f"{name} {of_it}")
-    offers = {card.id for card in cards_of(request.gpu, request.cards)}
-    wrong += [f"card {card} is in use" for card in sorted(taken_cards(tx, [row.name])[row.name].keys() - offers)]
+    wrong += _wrong_cards(tx, row.name, {card.id: card for card in cards_of(request.gpu, request.cards)})
     if wrong:
         remedy = f"drain it first (ces node drain {row.name})"
         if row.state != "ready":
             remedy += f", or, if it is gone for good, forget it (ces node forget {row.name})"
         raise Conflict(f"node {row.name} has work that does not fit what it becomes: {', '.join(wrong)}; {remedy}")
+
+
+def _wrong_cards(tx: ReadTx, node: str, offers: Mapping[str, Card]) -> Iterator[str]:
+    """What is held of the node's cards, and these do not give."""
+    asking = defaultdict[str, set[tuple[bool, tuple[str, ...]]]](set)
+    for cards, share, rank, tasks in tx.session.execute(_ASKING, {"node": node}):
+        models = tuple(tasks[rank].gpu_models) if rank < len(tasks) else ()
+        for card in cards:
+            asking[card].add((bool(share), models))
+    for name, (_, memory) in sorted(taken_cards(tx, [node])[node].items()):
+        card = offers.get(name)
+        if card is None:
+            yield f"card {name} is in use"
+            continue
+        if card.memory < memory:
+            yield f"card {name} has {show_memory(card.memory)}, of which {show_memory(memory)} is in use"
+        if card.shareable == "no" and any(shared for shared, _ in asking[name]):
+            yield f"card {name} is not shared any more, and shares of it are in use"
+        for models in sorted({models for _, models in asking[name] if not is_model(card, models)}):
+            yield f"card {name} is {card.model or 'of unknown model'}, and a job has it as {' or '.join(models)}"
 
 
 def _hash(token: str) -> str:
