@@ -24,6 +24,7 @@ from ces_common.queuefile import QueueFile
 from ces_core.registry import DEFAULT, SOLVERS
 from ces_federation.peers import PeersFile
 from ces_manager.access.grants import GrantsFile
+from ces_rl.commands import algorithm_command, env_of
 from ces_testbed.topology import Topology
 
 sys.path.insert(0, str(ROOT / "docs"))
@@ -113,7 +114,8 @@ def find_command(words: list[str]) -> tuple[Any, list[str]]:
             break
         command, words = commands[words[0]], words[1:]
         commands = cli.members(command)
-    return command, words
+    env = env_of(words)  # of `ces train ALGO`, whose other options depend on it
+    return command if env is None else algorithm_command(command.name, env), words
 
 
 @each_page

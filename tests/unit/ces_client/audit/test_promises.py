@@ -14,6 +14,7 @@ from ces_client.audit_inputs import judge_more
 # Of a job of two tasks and a flow between them, on two nodes, from its submission to its end.
 ONCE = {
     "node-capacity": 4,  # CPU and memory of each node
+    "gpu-card": 0,
     "link-capacity": 1,
     "flow-rate": 1,
     "flow-path": 1,

@@ -35,6 +35,7 @@ class Agents:
         view = SimpleNamespace(
             placement=[SimpleNamespace(name="t", node="n", allocation=ALLOCATIONS[self.attempt])],
             state=JobState.RUNNING if len(self.queries) < 5 else JobState.SUCCEEDED,
+            region=None,
         )
         self.attempt = 1
         if len(self.queries) > 3:

@@ -1,1 +1,1 @@
-"""Tasks that share GPUs: where each goes, and on which cards."""
+"""Tasks that share GPUs."""
