@@ -85,7 +85,7 @@ class Rogue:
 
     async def read(self, function: Any) -> Any:
         task = SimpleNamespace(name="t", node="n", allocation="a1")
-        return SimpleNamespace(placement=[task], state=JobState.RUNNING)
+        return SimpleNamespace(placement=[task], state=JobState.RUNNING, region=None)
 
 
 async def told(agent: Rogue) -> list[str]:
