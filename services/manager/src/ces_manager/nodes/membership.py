@@ -182,8 +182,8 @@ def _wrong_cards(tx: ReadTx, node: str, offers: Mapping[str, Card]) -> Iterator[
     asking = defaultdict[str, set[tuple[bool, tuple[str, ...]]]](set)
     for cards, share, rank, tasks in tx.session.execute(_ASKING, {"node": node}):
         models = tuple(tasks[rank].gpu_models) if rank < len(tasks) else ()
-        for card in cards:
-            asking[card].add((bool(share), models))
+        for held in cards:
+            asking[held].add((bool(share), models))
     for name, (_, memory) in sorted(taken_cards(tx, [node])[node].items()):
         card = offers.get(name)
         if card is None:
