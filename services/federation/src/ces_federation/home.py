@@ -51,7 +51,7 @@ from ces_federation.wire import Wire
 
 log = structlog.get_logger()
 OFFERS = Counter("ces_region_offers_total", "Jobs offered to other regions, by what became of it", ["outcome"])
-for _outcome in ("placed", "no-region", "no-bid", "not-held", "not-decided"):
+for _outcome in ("placed", "no-region", "no-bid", "not-held", "not-decided", "error"):
     OFFERS.labels(_outcome)
 BID_S, HELD_S, WORD_S, LOOK_S = 8.0, 10.0, 3.0, 5.0  # for an answer
 STEP_S = 1.0
@@ -81,10 +81,14 @@ class Home:
     # jobs that wait here
 
     async def offer_all(self) -> None:
-        """Offer what may run elsewhere and found no room here. Raises BusError where the manager does not answer."""
+        """Offer what may run elsewhere and found no room here. Raises BusError where the manager tells of none."""
         query = OffersQuery(skip=self._backoff.waiting(self._clock())[:MAX_SKIPPED])
         for each in (await self._manager.ask("region-offers", OfferedJobs, query)).items:
-            outcome = await self.offer(each)
+            try:
+                outcome = await self.offer(each)
+            except BusError as error:  # about this job: the others are offered nonetheless
+                log.warning("a job cannot be offered", job=each.job, error=str(error)[:200])
+                outcome = "error"
             OFFERS.labels(outcome).inc()
             if outcome != "placed":
                 self._backoff.refused(each.job, self._clock())
@@ -133,13 +137,17 @@ class Home:
 
     async def follow(self, jobs: Sequence[AwayJob]) -> None:
         """Ask what is to be asked of these jobs, and tell the manager what was said."""
-        by_region: dict[str, list[AwayJob]] = defaultdict(list)
-        for job in jobs:
-            by_region[job.region].append(job)
-        found = await asyncio.gather(*(self._of_region(name, some) for name, some in by_region.items()))
-        reports = [report for some in found for report in some]
-        for start in range(0, len(reports), MAX_JOBS):
-            await self._manager.ask("region-report", Refusal, ReportedJobs(items=reports[start : start + MAX_JOBS]))
+        await asyncio.gather(*(self._follow_region(name, some) for name, some in _by_region(jobs).items()))
+
+    async def _follow_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
+        """What one region says is reported apart from what others say, lest it spoil theirs."""
+        reports = await self._of_region(region, jobs)
+        try:
+            for start in range(0, len(reports), MAX_JOBS):
+                await self._manager.ask("region-report", Refusal, ReportedJobs(items=reports[start : start + MAX_JOBS]))
+        except BusError as error:
+            log.warning("what a region says is not taken", region=region, error=str(error)[:200])
+        return reports
 
     async def _of_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
         answers: dict[str, tuple[FateAnswer, RemoteStatus | None]] = {}
@@ -201,6 +209,13 @@ class Home:
             return None
         self._heard[region] = self._clock()
         return answer
+
+
+def _by_region(jobs: Sequence[AwayJob]) -> dict[str, list[AwayJob]]:
+    found: dict[str, list[AwayJob]] = defaultdict(list)
+    for job in jobs:
+        found[job.region].append(job)
+    return found
 
 
 def _remote(job: RemoteJob) -> RemoteJob:

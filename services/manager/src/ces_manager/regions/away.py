@@ -151,19 +151,19 @@ def _queue_again(tx: WriteTx, row: JobRow, away: AwayRow) -> None:
 
 
 def _follow(tx: WriteTx, row: JobRow, away: AwayRow, status: RemoteStatus) -> None:
-    away.remote_state = status.state
+    away.remote_state = status.state.value
     if row.started_at is None and status.started_at is not None:
         row.started_at = min(max(status.started_at, row.submitted_at), tx.now)
     end = {
-        JobState.SUCCEEDED.value: JobState.SUCCEEDED,
-        JobState.FAILED.value: JobState.FAILED,
-        JobState.CANCELLED.value: JobState.FAILED,  # by that region's people, not by this one's
+        JobState.SUCCEEDED: JobState.SUCCEEDED,
+        JobState.FAILED: JobState.FAILED,
+        JobState.CANCELLED: JobState.FAILED,  # by that region's people, not by this one's
     }.get(status.state)
     if end is None:
         return
     reason = storable(status.reason, MAX_REASON) if status.reason else None
     if end is JobState.FAILED:
-        reason = f"in region {away.region}: {reason or status.state}"
+        reason = f"in region {away.region}: {reason or status.state.value}"
 
     def walk(course: Course) -> None:
         course.move(end, reason)

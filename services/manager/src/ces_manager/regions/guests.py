@@ -136,7 +136,7 @@ def _status(tx: ReadTx, home: str, job: RemoteJob) -> tuple[FateAnswer, RemoteSt
     if guest.job != job.remote or (not guest.committed and row.state in JOB_OVER):
         return FateAnswer(fate="released"), None
     status = RemoteStatus(
-        state=row.state.value, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at
+        state=row.state, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at
     )
     return FateAnswer(fate="committed" if guest.committed else "held", remote=row.id), status
 
