@@ -16,6 +16,7 @@ from ces_common.messages.base import Message as Wire
 from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
     AwayJob,
+    AwayJobs,
     AwayLogQuery,
     BidAnswer,
     Decision,
@@ -252,3 +253,58 @@ async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[st
     await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit", "c")])
     assert sorted(each.region for _, said in at_home.asked for each in said.items) == ["b", "c"]
     assert all(len(said.items) == 1 for _, said in at_home.asked)
+
+
+async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region], monkeypatch: Any) -> None:
+    """Rounds go on for the one that answers, while the other has not answered in the first."""
+    monkeypatch.setattr(home_module, "WORD_S", 60.0)
+    at_home = await home(regions["a"])
+    await regions["a"].manager_says(
+        "region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode()
+    )
+    await owner(regions["c"])
+
+    def heard() -> int:
+        return at_home.operations().count("report")
+
+    following = regions["a"].federation.home
+    await following.follow_all()
+    await until(lambda: heard() == 1)
+    await following.follow_all()
+    await until(lambda: heard() == 2)
+    assert {each.region for name, said in at_home.asked if name == "report" for each in said.items} == {"c"}
+    await following.close()
+
+
+async def test_a_job_whose_commit_fails_there_holds_up_no_other_of_that_region(regions: dict[str, Region]) -> None:
+    at_home, there = await home(regions["a"]), Manager(regions["b"])
+
+    async def commit(message: Message) -> bytes:
+        asked = GuestJobQuery.model_validate_json(message.data)
+        if asked.job == "job-1":
+            raise RemoteError("internal", "the database refuses it")
+        return FateAnswer(fate="committed", remote=asked.remote).encode()
+
+    await regions["b"].manager_says("region-commit", commit)
+    answer = StatusAnswer(items=[FateAnswer(fate="committed")], statuses=[RemoteStatus(state="running")])
+    await there.answers("status", GuestStatusQuery, answer)
+    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
+    assert [each.job for each in at_home.last("report").items] == ["job-2", "job-3"]
+
+
+async def test_a_place_that_is_gone_at_the_commit_counts_as_a_refusal(regions: dict[str, Region]) -> None:
+    """Lest a region that holds everything and keeps nothing has a job offered to it for ever, each second."""
+    at_home, there = await home(regions["a"]), await owner(regions["b"])
+    await there.answers("commit", GuestJobQuery, FateAnswer(fate="released"))
+
+    async def offers(message: Message) -> bytes:
+        skip = OffersQuery.model_validate_json(message.data).skip
+        return OfferedJobs(items=[each for each in (OFFERED,) if each.job not in skip]).encode()
+
+    await regions["a"].manager_says("region-offers", offers)
+    tried = []
+    for regions["a"].now in (0.0, 0.9, 1.0, 2.9, 3.0):
+        await regions["a"].federation.home.offer_all()
+        tried.append(at_home.operations().count("decide"))
+    assert tried == [1, 1, 2, 2, 3]
+    assert at_home.last("report").items[0].fate == "released"
