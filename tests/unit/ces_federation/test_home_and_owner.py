@@ -259,9 +259,7 @@ async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region
     """Rounds go on for the one that answers, while the other has not answered in the first."""
     monkeypatch.setattr(home_module, "WORD_S", 60.0)
     at_home = await home(regions["a"])
-    await regions["a"].manager_says(
-        "region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode()
-    )
+    await regions["a"].manager_says("region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode())
     await owner(regions["c"])
 
     def heard() -> int:

@@ -144,8 +144,8 @@ class Home:
     # jobs that run elsewhere
 
     async def follow_all(self) -> None:
-        """Begin a round with each region where the one before is over: one that is slow delays no other. Raises BusError
-        where the manager does not answer."""
+        """Begin a round with each region where the one before is over: one that is slow delays no other. Raises
+        BusError where the manager does not answer."""
         for region, jobs in _by_region((await self._manager.ask("region-away", AwayJobs)).items).items():
             if region not in self._following:
                 self._following[region] = asyncio.create_task(self._round(region, jobs))

@@ -82,9 +82,7 @@ def test_a_hold_ends_by_itself_and_gives_its_place_back(owner: World) -> None:
 
 
 @pytest.mark.parametrize("asks", ["hold", "commit", "status"])
-def test_one_that_has_lost_its_place_before_its_home_has_committed_it_is_released(
-    owner: World, asks: str
-) -> None:
+def test_one_that_has_lost_its_place_before_its_home_has_committed_it_is_released(owner: World, asks: str) -> None:
     held = placed(owner)
     assert held.remote is not None
     owner.network(held.remote)

@@ -142,9 +142,7 @@ def _status(tx: ReadTx, home: str, job: RemoteJob) -> tuple[FateAnswer, RemoteSt
     row = job_row(tx, guest.job)
     if guest.job != job.remote or not (guest.committed or row.state in _PLACED):
         return FateAnswer(fate="released"), None
-    status = RemoteStatus(
-        state=row.state, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at
-    )
+    status = RemoteStatus(state=row.state, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at)
     return FateAnswer(fate="committed" if guest.committed else "held", remote=row.id), status
 
 
