@@ -44,7 +44,10 @@ def test_a_region_speaks_for_itself_only() -> None:
     ("told", "why"),
     [
         (summary("b", "10.64.128.0/17"), "overlap this region's"),
-        (summary("b", "10.0.0.0/8"), "overlap this region's"),
+        (summary("b", "10.0.0.0/8"), "at most"),
+        (summary("b", "0.0.0.0/0"), "at most"),
+        (summary("b", "8.8.0.0/16"), "private"),
+        (summary("b", "127.0.0.0/16"), "private"),
         (summary("b", protocol=2), "version 2"),
     ],
 )
@@ -58,10 +61,18 @@ def test_nothing_is_placed_where_something_is_wrong_and_it_is_said(told: Summary
     assert seen.usable(0.0) == {}
 
 
-def test_of_two_others_with_one_block_neither_is_used() -> None:
+def test_what_one_region_tells_says_nothing_of_another() -> None:
+    """A job runs in one other region as a whole, so that their blocks never meet."""
     seen = board()
     seen.note("b", summary("b"), 0.0)
     seen.note("c", summary("c"), 0.0)
-    assert seen.usable(0.0) == {}
-    seen.note("c", summary("c", "10.66.0.0/16"), 0.0)
     assert seen.usable(0.0).keys() == {"b", "c"}
+    seen.note("c", summary("c", "0.0.0.0/0"), 0.0)
+    assert seen.usable(0.0).keys() == {"b"}
+
+
+def test_the_block_of_a_region_that_says_nothing_more_is_forgotten() -> None:
+    seen = board()
+    seen.note("b", summary("b", str(OWN)), 0.0)
+    view = seen.views(None, OLD_S + 0.1)[1]
+    assert (view.state, view.remark) == ("old", None)

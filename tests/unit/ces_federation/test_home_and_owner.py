@@ -16,6 +16,7 @@ from ces_common.messages.base import Message as Wire
 from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
     AwayJob,
+    AwayJobs,
     AwayLogQuery,
     BidAnswer,
     Decision,
@@ -25,6 +26,8 @@ from ces_common.messages.regions import (
     GuestStatusQuery,
     HoldQuery,
     OfferedJob,
+    OfferedJobs,
+    OffersQuery,
     Refusal,
     RemoteStatus,
     ReportedJobs,
@@ -38,8 +41,9 @@ FILE = JobFile.model_validate(
 )
 OFFERED = OfferedJob(job="job-1", attempt=1, file=FILE)
 TRUST = {"accept": ["red"], "tenants": {"red": "guests", "blue": "guests"}, "max_priority": 40}
-HELD = FateAnswer(fate="held", remote="remote-1")
-AWAY = {"job": "job-1", "attempt": 1, "remote": "remote-1"}
+REMOTE = "01J0000000000000000REMOTE1"
+HELD = FateAnswer(fate="held", remote=REMOTE)
+AWAY = {"job": "job-1", "attempt": 1, "remote": REMOTE}
 
 
 @pytest.fixture
@@ -84,11 +88,16 @@ class Manager:
         return [said for name, said in self.asked if name == operation][-1]
 
 
+def away(number: int, wanted: str, region: str = "b") -> AwayJob:
+    about = {"job": f"job-{number}", "attempt": 1, "remote": f"{number:026}", "region": region, "wanted": wanted}
+    return AwayJob.model_validate(about)
+
+
 async def owner(region: Region, composite: float = 0.5, *holds: Wire | Exception) -> Manager:
     manager = Manager(region)
     await manager.answers("bid", GuestFile, BidAnswer(feasible=True, composite=composite))
     await manager.answers("hold", HoldQuery, *(holds or (HELD,)))
-    await manager.answers("commit", GuestJobQuery, FateAnswer(fate="committed", remote="remote-1"))
+    await manager.answers("commit", GuestJobQuery, FateAnswer(fate="committed", remote=REMOTE))
     await manager.answers("release", GuestJobQuery, FateAnswer(fate="released"))
     return manager
 
@@ -175,7 +184,7 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
     regions: dict[str, Region],
 ) -> None:
     at_home = await home(regions["a"])
-    jobs = [AwayJob(job=f"job-{i}", attempt=1, remote=f"r-{i}", region="b", wanted="status") for i in range(2)]
+    jobs = [away(i, "status") for i in range(2)]
     await regions["a"].federation.home.follow(jobs)
     assert at_home.asked == []
     regions["a"].now = 10.0
@@ -211,3 +220,89 @@ async def test_logs_are_read_where_the_job_runs(regions: dict[str, Region]) -> N
     assert answer.text == "hello\n"
     assert (there.last("logs").home, there.last("logs").offset) == ("a", 3)
     assert await regions["a"].federation.home.logs(asked.model_copy(update={"region": "c"})) is None
+
+
+async def test_a_job_that_cannot_be_decided_holds_up_no_other(regions: dict[str, Region]) -> None:
+    """And is not offered again at once."""
+    at_home = Manager(regions["a"])
+    other = OFFERED.model_copy(update={"job": "job-2"})
+    await at_home.answers("offers", OffersQuery, OfferedJobs(items=[OFFERED, other]), OfferedJobs())
+    await at_home.answers("decide", Decision, RemoteError("internal", "the database refuses it"), Refusal())
+    await at_home.answers("report", ReportedJobs, Refusal())
+    await owner(regions["b"])
+    await regions["a"].federation.home.offer_all()
+    assert [said.job for name, said in at_home.asked if name == "decide"] == ["job-1", "job-2"]
+    assert at_home.last("report").items[0].fate == "committed"
+    await regions["a"].federation.home.offer_all()
+    assert at_home.last("offers").skip == ["job-1"]
+
+
+async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[str, Region]) -> None:
+    at_home = Manager(regions["a"])
+
+    async def report(message: Message) -> bytes:
+        said = ReportedJobs.model_validate_json(message.data)
+        at_home.asked.append(("report", said))
+        if any(each.region == "b" for each in said.items):
+            raise RemoteError("internal", "the database refuses it")
+        return Refusal().encode()
+
+    await regions["a"].manager_says("region-report", report)
+    for name in "bc":
+        await owner(regions[name])
+    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit", "c")])
+    assert sorted(each.region for _, said in at_home.asked for each in said.items) == ["b", "c"]
+    assert all(len(said.items) == 1 for _, said in at_home.asked)
+
+
+async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region], monkeypatch: Any) -> None:
+    """Rounds go on for the one that answers, while the other has not answered in the first."""
+    monkeypatch.setattr(home_module, "WORD_S", 60.0)
+    at_home = await home(regions["a"])
+    await regions["a"].manager_says("region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode())
+    await owner(regions["c"])
+
+    def heard() -> int:
+        return at_home.operations().count("report")
+
+    following = regions["a"].federation.home
+    await following.follow_all()
+    await until(lambda: heard() == 1)
+    await following.follow_all()
+    await until(lambda: heard() == 2)
+    assert {each.region for name, said in at_home.asked if name == "report" for each in said.items} == {"c"}
+    await following.close()
+
+
+async def test_a_job_whose_commit_fails_there_holds_up_no_other_of_that_region(regions: dict[str, Region]) -> None:
+    at_home, there = await home(regions["a"]), Manager(regions["b"])
+
+    async def commit(message: Message) -> bytes:
+        asked = GuestJobQuery.model_validate_json(message.data)
+        if asked.job == "job-1":
+            raise RemoteError("internal", "the database refuses it")
+        return FateAnswer(fate="committed", remote=asked.remote).encode()
+
+    await regions["b"].manager_says("region-commit", commit)
+    answer = StatusAnswer(items=[FateAnswer(fate="committed")], statuses=[RemoteStatus(state="running")])
+    await there.answers("status", GuestStatusQuery, answer)
+    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
+    assert [each.job for each in at_home.last("report").items] == ["job-2", "job-3"]
+
+
+async def test_a_place_that_is_gone_at_the_commit_counts_as_a_refusal(regions: dict[str, Region]) -> None:
+    """Lest a region that holds everything and keeps nothing has a job offered to it for ever, each second."""
+    at_home, there = await home(regions["a"]), await owner(regions["b"])
+    await there.answers("commit", GuestJobQuery, FateAnswer(fate="released"))
+
+    async def offers(message: Message) -> bytes:
+        skip = OffersQuery.model_validate_json(message.data).skip
+        return OfferedJobs(items=[each for each in (OFFERED,) if each.job not in skip]).encode()
+
+    await regions["a"].manager_says("region-offers", offers)
+    tried = []
+    for regions["a"].now in (0.0, 0.9, 1.0, 2.9, 3.0):
+        await regions["a"].federation.home.offer_all()
+        tried.append(at_home.operations().count("decide"))
+    assert tried == [1, 1, 2, 2, 3]
+    assert at_home.last("report").items[0].fate == "released"

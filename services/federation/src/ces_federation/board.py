@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
+from ces_common.hosts import WORKERS
 from ces_common.messages.regions import PROTOCOL, RegionView, Summary, Totals
 
 OLD_S = 10.0  # after which nothing new is placed by a summary
+PRIVATE = [IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
+WIDEST = WORKERS.prefixlen  # of a block, in bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +48,17 @@ class Board:
         return None if heard is None else now - heard.at
 
     def _objection(self, region: str) -> str | None:
+        """By what that region told of itself: no other's word counts, lest one switches off all the others."""
         heard = self._heard[region]
         if heard is None:
             return None
         if heard.summary.protocol != PROTOCOL:
             return f"it speaks version {heard.summary.protocol} of the regions' protocol, and this one {PROTOCOL}"
-        if heard.summary.block.overlaps(self._block):
-            return f"its addresses {heard.summary.block} overlap this region's {self._block}: give it another block"
-        for name, other in self._heard.items():
-            if name != region and other is not None and other.summary.block.overlaps(heard.summary.block):
-                return f"its addresses {heard.summary.block} overlap those of region {name}: give one another block"
+        block = heard.summary.block
+        if block.prefixlen < WIDEST or not any(block.subnet_of(private) for private in PRIVATE):
+            return f"its addresses {block} are no private block of /{WIDEST} at most: give it one (CES_ADDRESS_BLOCK)"
+        if block.overlaps(self._block):
+            return f"its addresses {block} overlap this region's {self._block}: give it another block"
         return None
 
     def views(self, own: Totals | None, now: float) -> list[RegionView]:
@@ -64,7 +68,8 @@ class Board:
             if heard is None:
                 found.append(RegionView(name=name, state="silent"))
                 continue
-            objection, age = self._objection(name), now - heard.at
+            age = now - heard.at
+            objection = self._objection(name) if age <= OLD_S else None  # what it said then may be mended since
             found.append(
                 RegionView(
                     name=name,

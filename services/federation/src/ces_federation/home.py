@@ -51,10 +51,11 @@ from ces_federation.wire import Wire
 
 log = structlog.get_logger()
 OFFERS = Counter("ces_region_offers_total", "Jobs offered to other regions, by what became of it", ["outcome"])
-for _outcome in ("placed", "no-region", "no-bid", "not-held", "not-decided"):
+for _outcome in ("placed", "no-region", "no-bid", "not-held", "not-decided", "released", "error"):
     OFFERS.labels(_outcome)
 BID_S, HELD_S, WORD_S, LOOK_S = 8.0, 10.0, 3.0, 5.0  # for an answer
 STEP_S = 1.0
+WORDS_AT_ONCE = 8  # that one region is asked: a quarter of what it answers at once
 A = TypeVar("A", bound=BaseModel)
 
 
@@ -66,9 +67,20 @@ class Home:
         self._backoff = Backoff()
         self._heard: dict[str, float] = {}  # region -> when it answered last
         self._began = clock()
+        self._following: dict[str, asyncio.Task[None]] = {}  # by region
 
     async def run(self) -> None:
-        await asyncio.gather(self._repeat(self.offer_all), self._repeat(self.follow_all))
+        try:
+            await asyncio.gather(self._repeat(self.offer_all), self._repeat(self.follow_all))
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Follow no region any more."""
+        tasks = list(self._following.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -81,12 +93,16 @@ class Home:
     # jobs that wait here
 
     async def offer_all(self) -> None:
-        """Offer what may run elsewhere and found no room here. Raises BusError where the manager does not answer."""
+        """Offer what may run elsewhere and found no room here. Raises BusError where the manager tells of none."""
         query = OffersQuery(skip=self._backoff.waiting(self._clock())[:MAX_SKIPPED])
         for each in (await self._manager.ask("region-offers", OfferedJobs, query)).items:
-            outcome = await self.offer(each)
+            try:
+                outcome = await self.offer(each)
+            except BusError as error:  # about this job: the others are offered nonetheless
+                log.warning("a job cannot be offered", job=each.job, error=str(error)[:200])
+                outcome = "error"
             OFFERS.labels(outcome).inc()
-            if outcome != "placed":
+            if outcome not in ("placed", "released"):  # that one counts where it is heard
                 self._backoff.refused(each.job, self._clock())
 
     async def offer(self, offered: OfferedJob) -> str:
@@ -119,8 +135,8 @@ class Home:
         if refused is None:
             fault_point("region-decided")
             log.info("a job runs elsewhere", job=decision.job, region=decision.region)
-            await self.follow([AwayJob(**decision.model_dump(), wanted="commit")])
-            return "placed"
+            said = await self._follow_region(decision.region, [AwayJob(**decision.model_dump(), wanted="commit")])
+            return "released" if any(each.fate == "released" for each in said) else "placed"
         log.info("a job goes nowhere else", job=decision.job, why=refused)
         await self._ask(decision.region, "release", _remote(decision), FateAnswer, WORD_S)
         return "not-decided"
@@ -128,32 +144,53 @@ class Home:
     # jobs that run elsewhere
 
     async def follow_all(self) -> None:
-        """Raises BusError where the manager does not answer."""
-        await self.follow((await self._manager.ask("region-away", AwayJobs)).items)
+        """Begin a round with each region where the one before is over: one that is slow delays no other. Raises
+        BusError where the manager does not answer."""
+        for region, jobs in _by_region((await self._manager.ask("region-away", AwayJobs)).items).items():
+            if region not in self._following:
+                self._following[region] = asyncio.create_task(self._round(region, jobs))
 
     async def follow(self, jobs: Sequence[AwayJob]) -> None:
         """Ask what is to be asked of these jobs, and tell the manager what was said."""
-        by_region: dict[str, list[AwayJob]] = defaultdict(list)
-        for job in jobs:
-            by_region[job.region].append(job)
-        found = await asyncio.gather(*(self._of_region(name, some) for name, some in by_region.items()))
-        reports = [report for some in found for report in some]
-        for start in range(0, len(reports), MAX_JOBS):
-            await self._manager.ask("region-report", Refusal, ReportedJobs(items=reports[start : start + MAX_JOBS]))
+        await asyncio.gather(*(self._follow_region(name, some) for name, some in _by_region(jobs).items()))
+
+    async def _round(self, region: str, jobs: Sequence[AwayJob]) -> None:
+        try:
+            await self._follow_region(region, jobs)
+        except Exception:
+            log.exception("a region cannot be followed", region=region)
+        finally:
+            del self._following[region]
+
+    async def _follow_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
+        """What one region says is reported apart from what others say, lest it spoil theirs."""
+        reports = await self._of_region(region, jobs)
+        try:
+            for start in range(0, len(reports), MAX_JOBS):
+                await self._manager.ask("region-report", Refusal, ReportedJobs(items=reports[start : start + MAX_JOBS]))
+        except BusError as error:
+            log.warning("what a region says is not taken", region=region, error=str(error)[:200])
+        return reports
 
     async def _of_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
-        answers: dict[str, tuple[FateAnswer, RemoteStatus | None]] = {}
-        for job in jobs:
-            if job.wanted == "status":
-                continue
-            said = await self._ask(region, job.wanted, _remote(job), FateAnswer, WORD_S)
-            if said is None:  # nor will it answer about the others
+        """Some words at a time: one that is never answered, though the region is there, holds up no other."""
+        answers = await self._statuses(region, [job for job in jobs if job.wanted == "status"])
+        words = [job for job in jobs if job.wanted != "status"]
+        for start in range(0, len(words), WORDS_AT_ONCE):
+            some = words[start : start + WORDS_AT_ONCE]
+            said = await asyncio.gather(
+                *(self._ask(region, job.wanted, _remote(job), FateAnswer, WORD_S) for job in some)
+            )
+            if not any(said):  # nor will it answer about the others
                 break
-            if job.wanted == "commit":
-                fault_point("region-committed")
-            answers[job.job] = (said, None)
-        else:
-            answers |= await self._statuses(region, [job for job in jobs if job.wanted == "status"])
+            for job, fate in zip(some, said, strict=True):
+                if fate is None:
+                    continue
+                answers[job.job] = (fate, None)
+                if job.wanted == "commit":
+                    fault_point("region-committed")
+                    if fate.fate == "released":
+                        self._backoff.refused(job.job, self._clock())
         return [report for job in jobs for report in self._reported(job, answers.get(job.job))]
 
     async def _statuses(
@@ -201,6 +238,13 @@ class Home:
             return None
         self._heard[region] = self._clock()
         return answer
+
+
+def _by_region(jobs: Sequence[AwayJob]) -> dict[str, list[AwayJob]]:
+    found: dict[str, list[AwayJob]] = defaultdict(list)
+    for job in jobs:
+        found[job.region].append(job)
+    return found
 
 
 def _remote(job: RemoteJob) -> RemoteJob:

@@ -172,6 +172,18 @@ def test_a_region_that_has_lost_the_commit_is_told_it_again(home: World) -> None
     assert wanted(home) == ["status"]
 
 
+@pytest.mark.parametrize("fate", ["released", "unknown"])
+def test_nor_does_it_run_a_second_time_where_that_region_has_given_it_up_since(home: World, fate: str) -> None:
+    """It may have run in what that region's database has lost."""
+    job = gone(home)
+    for said in ("committed", "held", fate):
+        report(home, job, said)
+    assert home.job(job).state is JobState.FAILED
+    assert open_jobs(home) == []
+    refuse(home, job)
+    assert offered(home) == []
+
+
 def test_a_region_that_has_lost_it_is_not_taken_to_have_run_nothing(home: World) -> None:
     job = gone(home)
     report(home, job, "unknown")

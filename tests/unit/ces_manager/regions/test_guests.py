@@ -12,6 +12,7 @@ from ces_common.messages.regions import HOLD_S, FateAnswer, GuestJobQuery, HoldQ
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Invalid, NotFound
+from ces_manager.nodes import operations
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.regions import guests
 
@@ -78,6 +79,25 @@ def test_a_hold_ends_by_itself_and_gives_its_place_back(owner: World) -> None:
     assert again.fate == "waiting"
     assert again.remote != held.remote
     assert owner.write(lambda tx: guests.commit(tx, ref(held))).fate == "released"  # a late word about the former one
+
+
+@pytest.mark.parametrize("asks", ["hold", "commit", "status"])
+def test_one_that_has_lost_its_place_before_its_home_has_committed_it_is_released(owner: World, asks: str) -> None:
+    held = placed(owner)
+    assert held.remote is not None
+    owner.network(held.remote)
+    owner.write(lambda tx: operations.drain(tx, "a"))
+    assert state(owner, held) is JobState.QUEUED
+    if asks == "hold":
+        assert hold(owner).fate == "released"
+    elif asks == "commit":
+        assert owner.write(lambda tx: guests.commit(tx, ref(held))).fate == "released"
+    else:
+        with owner.uow.read() as tx:
+            asked = RemoteJob(job="job-1", attempt=1, remote=held.remote)
+            assert guests.statuses(tx, "r1", [asked])[0][0].fate == "released"
+        return  # which only looks: its hold ends by itself
+    assert state(owner, held) is JobState.CANCELLED
 
 
 def test_a_committed_job_does_not_end_with_the_time_of_its_hold(owner: World) -> None:

@@ -13,8 +13,9 @@ from ces_common.db.types import UtcTime
 
 class AwayRow(Base):
     """At home, of a job that may run elsewhere. Once it was decided: ``region`` and ``remote``, the job's id there, of
-    which ``attempt``; ``committed``: that region has said so; ``remote_state``: what it said last; ``unknown_since``:
-    since when it does not answer; ``closed``: nothing more is asked of it."""
+    which ``attempt``; ``committed``: that region has said so, if only once; ``forgotten``: it has said since that it
+    holds it still, and is told again; ``remote_state``: what it said last; ``unknown_since``: since when it does not
+    answer; ``closed``: nothing more is asked of it."""
 
     __tablename__ = "regions_away"
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
@@ -22,6 +23,7 @@ class AwayRow(Base):
     region: Mapped[str | None] = mapped_column(String(16))
     remote: Mapped[str | None] = mapped_column(ID)
     committed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
+    forgotten: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     closed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false(), index=True)
     remote_state: Mapped[str | None] = mapped_column(String(16))
     unknown_since: Mapped[datetime | None] = mapped_column(UtcTime)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from ces_common.fields import DatasetName, RegionName
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Amount, Count, Id, Number, Remark, Small
+from ces_common.messages.bounds import Amount, Count, Id, Remark, Small
+from ces_common.states import JobState
 
 PROTOCOL = 1
 MAX_DATASETS = 256  # of a region
@@ -24,6 +24,10 @@ SILENT_S = 10.0  # after which a region that does not answer is told of
 HOLD_S = 15.0  # after which what is held for another region and not committed is released
 ROOMS = (1, 2, 4, 8, 16, 32)  # cores, that divide the buckets of the histogram
 TenantName = Annotated[str, StringConstraints(max_length=63)]
+RemoteId = Annotated[str, Field(pattern=r"^[0-9A-Z]{26}$")]
+"""Of a job in the region where it runs: an ULID, as all jobs have."""
+HomeId = Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{1,128}$")]
+"""Of a job in the region to which it was submitted."""
 
 
 class Room(Message):
@@ -88,18 +92,18 @@ class RegionList(Message):
 class RemoteStatus(Message):
     """What has become of a job in the region where it runs, as that region's database says."""
 
-    state: Annotated[str, Field(max_length=16)]
+    state: JobState
     reason: Remark | None = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
+    started_at: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
 
 
 class RemoteJob(Message):
     """A try of a home region, and the job by which it is known where it runs."""
 
-    job: Id
+    job: HomeId
     attempt: Small
-    remote: Id
+    remote: RemoteId
 
 
 # Between a manager and its own region's federation service
@@ -183,7 +187,7 @@ class GuestFile(GuestQuery):
 
 
 class HoldQuery(GuestFile):
-    job: Id
+    job: HomeId
     attempt: Small
 
 
@@ -218,12 +222,12 @@ class BidAnswer(Message):
     """``feasible``: it has a place now, of that ``composite``. ``refusal``: why it has none."""
 
     feasible: bool = False
-    composite: Number = 0.0
+    composite: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
     refusal: Remark | None = None
 
 
 class Hold(Message):
-    job: Id
+    job: HomeId
     attempt: Small
     file: JobFile
 
@@ -232,7 +236,7 @@ class FateAnswer(Message):
     """``remote``: the job's id there; None where there is none."""
 
     fate: Fate
-    remote: Id | None = None
+    remote: RemoteId | None = None
     reason: Remark | None = None
 
 

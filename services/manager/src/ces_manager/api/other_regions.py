@@ -52,7 +52,10 @@ async def federation_away(context: Context) -> str | None:
 
 async def remote_flows(context: Context, run: Decision) -> JobFlowsView:
     """A job's flows as the region tells them where it runs. Raises Unavailable."""
-    view = JobFlowsView.model_validate_json(await _ask(context, "flows", run.encode(), FLOWS_S))
+    try:
+        view = JobFlowsView.model_validate_json(await _ask(context, "flows", run.encode(), FLOWS_S))
+    except ValueError as error:
+        raise Unavailable(f"region {run.region}, where the job runs, answers with what cannot be read") from error
     return view.model_copy(update={"id": run.job})
 
 

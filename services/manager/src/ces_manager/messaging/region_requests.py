@@ -125,7 +125,7 @@ class RegionRequests:
             raise RemoteError("unavailable", "the scheduler does not answer") from error
         return BidAnswer(
             feasible=answer.feasible,
-            composite=answer.metrics.get("composite", 0.0),
+            composite=min(max(answer.metrics.get("composite", 0.0), 0.0), 1.0),
             refusal=None if answer.reason is None else answer.reason.text,
         )
 

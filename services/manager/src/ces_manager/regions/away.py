@@ -52,7 +52,7 @@ def decide(tx: WriteTx, decision: Decision) -> str | None:
     change(tx, row, lambda course: course.move(JobState.ELSEWHERE, f"in region {decision.region}"))
     row.region = decision.region
     away.region, away.remote, away.attempt = decision.region, decision.remote, decision.attempt
-    away.committed = away.closed = False
+    away.committed = away.forgotten = away.closed = False
     away.remote_state = away.unknown_since = None
     return None
 
@@ -65,7 +65,7 @@ def open_jobs(tx: ReadTx) -> list[AwayJob]:
             attempt=away.attempt,
             region=away.region,
             remote=away.remote,
-            wanted=_wanted(state, committed=away.committed),
+            wanted=_wanted(state, committed=away.committed and not away.forgotten),
         )
         for away, state in tx.session.execute(_OPEN)
     ]
@@ -98,6 +98,7 @@ def has_news(tx: ReadTx, reports: Iterable[Reported]) -> list[Reported]:
         elif (
             away.unknown_since is not None
             or not away.committed
+            or away.forgotten
             or report.fate != "committed"
             or (report.status is not None and report.status.state != away.remote_state)
         ):
@@ -122,10 +123,10 @@ def take_reports(tx: WriteTx, reports: Iterable[Reported]) -> None:
             _queue_again(tx, row, away)
         elif report.fate in ("released", "unknown"):  # committed before, it may have run in what that region has lost
             _give_up(tx, row, away)
-        elif report.fate == "held":  # that region has lost the commit: it is said again
-            away.committed = False
+        elif report.fate == "held":  # said once it was committed: that region has lost the commit, and is told it again
+            away.forgotten = away.committed
         elif report.fate == "committed":
-            away.committed = True
+            away.committed, away.forgotten = True, False
             if report.status is not None:
                 _follow(tx, row, away, report.status)
 
@@ -147,23 +148,23 @@ def _queue_again(tx: WriteTx, row: JobRow, away: AwayRow) -> None:
     change(tx, row, lambda course: course.move(JobState.QUEUED, why))
     row.region = None
     away.region = away.remote = away.attempt = away.remote_state = None
-    away.committed = False
+    away.committed = away.forgotten = False
 
 
 def _follow(tx: WriteTx, row: JobRow, away: AwayRow, status: RemoteStatus) -> None:
-    away.remote_state = status.state
+    away.remote_state = status.state.value
     if row.started_at is None and status.started_at is not None:
         row.started_at = min(max(status.started_at, row.submitted_at), tx.now)
     end = {
-        JobState.SUCCEEDED.value: JobState.SUCCEEDED,
-        JobState.FAILED.value: JobState.FAILED,
-        JobState.CANCELLED.value: JobState.FAILED,  # by that region's people, not by this one's
+        JobState.SUCCEEDED: JobState.SUCCEEDED,
+        JobState.FAILED: JobState.FAILED,
+        JobState.CANCELLED: JobState.FAILED,  # by that region's people, not by this one's
     }.get(status.state)
     if end is None:
         return
     reason = storable(status.reason, MAX_REASON) if status.reason else None
     if end is JobState.FAILED:
-        reason = f"in region {away.region}: {reason or status.state}"
+        reason = f"in region {away.region}: {reason or status.state.value}"
 
     def walk(course: Course) -> None:
         course.move(end, reason)

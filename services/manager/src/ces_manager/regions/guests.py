@@ -25,6 +25,8 @@ from ces_manager.jobs.network_readiness import network_ready
 from ces_manager.jobs.submission import submit_job
 from ces_manager.jobs.transitions import change, job_row
 
+_PLACED = (JobState.PLANNED, JobState.PREPARING)  # as far as one comes that is not committed
+
 
 def hold(tx: WriteTx, asked: HoldQuery, queue: QueueFile) -> FateAnswer:
     """Submit a job of another region, to be held once it has a place; asked again, how it stands. Raises what the
@@ -71,10 +73,10 @@ def check_admissible(tx: ReadTx, asked: GuestFile, queue: QueueFile) -> JobFile:
 
 
 def _stand(tx: WriteTx, guest: GuestRow, row: JobRow) -> FateAnswer:
-    """One that found no room is given up at once."""
-    if guest.committed or row.state not in (JobState.QUEUED, *JOB_OVER):
+    """One that found no room, or has lost it, is given up at once."""
+    if guest.committed or row.state in _PLACED:
         return FateAnswer(fate="held", remote=row.id)
-    if row.state is JobState.QUEUED and row.waiting is None:
+    if row.state is JobState.QUEUED and row.waiting is None and row.attempt == 1:
         return FateAnswer(fate="waiting", remote=row.id)
     reason = row.waiting.text if row.waiting is not None else row.reason
     _end(tx, row, f"no room for the job of region {guest.home}")
@@ -82,14 +84,19 @@ def _stand(tx: WriteTx, guest: GuestRow, row: JobRow) -> FateAnswer:
 
 
 def commit(tx: WriteTx, asked: GuestJobQuery) -> FateAnswer:
-    """Let a held job start; once committed it stays so. ``released``: it was given up before."""
+    """Let a held job start; once committed it stays so. ``released``: it was given up before, or has lost its place,
+    and is ended: its home may have it run elsewhere."""
     guest = _of(tx, asked.home, asked.job, asked.attempt)
     if guest is None:
         return FateAnswer(fate="unknown")
     row = job_row(tx, guest.job)
-    if guest.job != asked.remote or (not guest.committed and row.state in JOB_OVER):
+    if guest.job != asked.remote:
         return FateAnswer(fate="released")
     if not guest.committed:
+        if row.state not in _PLACED:
+            if row.state not in JOB_OVER:
+                _end(tx, row, f"lost its place before region {guest.home} committed it")
+            return FateAnswer(fate="released")
         guest.committed = True
         row.version = tx.version
         if guest.ready == row.attempt:
@@ -133,11 +140,9 @@ def _status(tx: ReadTx, home: str, job: RemoteJob) -> tuple[FateAnswer, RemoteSt
     if guest is None:
         return FateAnswer(fate="unknown"), None
     row = job_row(tx, guest.job)
-    if guest.job != job.remote or (not guest.committed and row.state in JOB_OVER):
+    if guest.job != job.remote or not (guest.committed or row.state in _PLACED):
         return FateAnswer(fate="released"), None
-    status = RemoteStatus(
-        state=row.state.value, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at
-    )
+    status = RemoteStatus(state=row.state, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at)
     return FateAnswer(fate="committed" if guest.committed else "held", remote=row.id), status
 
 
