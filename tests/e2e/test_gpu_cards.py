@@ -61,7 +61,7 @@ def test_each_job_has_a_card_of_its_own(cluster: FaultCluster) -> None:
     held = {}
     for job in (first, second):
         cluster.await_state(job, "running")
-        wait_for(lambda job=job: cluster.client.jobs.logs(job), "it tells what it sees")
+        wait_for(lambda job=job: list(cluster.client.jobs.logs(job)), "it tells what it sees")
         (task,) = cluster.client.jobs.get(job).placement
         (held[job],) = task.cards
         seen = f"['/dev/nvidia{IDS.index(held[job])}'] {held[job]}"
