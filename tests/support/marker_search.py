@@ -7,11 +7,13 @@ import base64
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import docker
 from fault_cluster import FaultCluster
+from waiting import wait_for
 
 from ces_common import subjects
 from ces_common.bus import NatsBus
@@ -106,5 +108,27 @@ class Search:
         client = docker.from_env().api
         of_cluster = {"label": [f"ces.cluster={self._cluster.cluster.spec.name}"]}
         for entry in client.containers(all=True, filters=of_cluster):
-            yield f"inspection of {entry['Names'][0]}", json.dumps(client.inspect_container(entry["Id"])).encode()
-            yield f"files of {entry['Names'][0]}", b"".join(client.export(entry["Id"]))
+            name, inspected, files = entry["Names"][0], b"", b""
+            with suppress(docker.errors.NotFound):  # it has gone meanwhile
+                inspected = json.dumps(client.inspect_container(entry["Id"])).encode()
+                files = exported(client, entry["Id"])
+            yield f"inspection of {name}", inspected
+            yield f"files of {name}", files
+
+
+def exported(client: docker.APIClient, container: str) -> bytes:
+    """All files of a container. One that is being removed cannot be read any more; it is waited for until it has
+    gone. Raises NotFound."""
+    read: list[bytes] = []
+
+    def readable() -> bool:
+        try:
+            read.append(b"".join(client.export(container)))
+        except docker.errors.APIError as error:
+            if error.status_code != HTTPStatus.CONFLICT:
+                raise
+            return False
+        return True
+
+    wait_for(readable, "a container can be read, or has gone")
+    return read[0]

@@ -37,7 +37,7 @@ async def fuzzed(rogue: Rogue, kind: Kind, of_kind: Iterable[Variant]) -> int:
 
 async def fuzz(rogue: Rogue, target: Target, chance: random.Random) -> Tally:
     """Some hostile variants of each kind of message."""
-    before, tries = dict(rogue.seen), 0
+    before, tries = rogue.mark(), 0
     for kind in SAID:
         made = variants(kind.sample(rogue.name), target.others, f"{chance.random()} {kind.name}")
         tries += await fuzzed(rogue, kind, islice(made, TOGETHER))
@@ -79,7 +79,7 @@ async def system(rogue: Rogue, target: Target, chance: random.Random) -> Tally:
 async def listening(rogue: Rogue, target: Target, chance: random.Random) -> Tally:
     """To what is not said to it."""
     patterns = list(forbidden.patterns(target.others))
-    before = dict(rogue.seen)
+    before = rogue.mark()
     heard = (f"SUB {pattern} {number}\r\n" for number, pattern in enumerate(patterns, start=100))
     try:
         await rogue.send("".join(heard).encode())
@@ -91,7 +91,7 @@ async def listening(rogue: Rogue, target: Target, chance: random.Random) -> Tall
 
 async def large_messages(rogue: Rogue, target: Target, chance: random.Random) -> Tally:
     """As large as the broker takes, and larger; and one that never ends."""
-    before = dict(rogue.seen)
+    before = rogue.mark()
     worker = {"allocation": "a" * 100, "incarnation": 1, "state": "running", "reason": "x" * 500}
     bodies = {
         "status": {"node": rogue.name, "generation": 1, "workers": [worker] * 4096},
@@ -150,7 +150,7 @@ async def secrets_of_others(rogue: Rogue, target: Target, chance: random.Random)
     queries = [
         {"allocation": allocation, "incarnation": chance.randint(1, 2)} for allocation, _, _ in target.allocations
     ]
-    before = dict(rogue.seen)
+    before = rogue.mark()
     for query in queries:
         try:
             await rogue.ask(subjects.secrets(rogue.name), json.dumps(query).encode(), ANSWER_S)
@@ -164,7 +164,7 @@ async def second_machine(rogue: Rogue, target: Target, chance: random.Random) ->
     beats = [
         {"node": rogue.name, "boot": f"b{number}", "machine": f"{chance.getrandbits(128):032x}"} for number in range(5)
     ]
-    own, before = {"node": rogue.name, "boot": "b", "machine": target.machine}, dict(rogue.seen)
+    own, before = {"node": rogue.name, "boot": "b", "machine": target.machine}, rogue.mark()
     for beat in (own, *beats, own):
         try:
             await rogue.ask(f"ces.v1.hb.{rogue.name}", json.dumps(beat).encode(), ANSWER_S)
@@ -174,7 +174,7 @@ async def second_machine(rogue: Rogue, target: Target, chance: random.Random) ->
 
 
 async def _each(rogue: Rogue, tried: Sequence[tuple[str, bytes, str | None]]) -> Tally:
-    before = dict(rogue.seen)
+    before = rogue.mark()
     for number, (subject, payload, reply) in enumerate(tried, start=1):
         await _try(rogue, subject, payload, reply)
         if number % TOGETHER == 0:

@@ -34,7 +34,8 @@ class ThrownOut(OSError):
 
 class Rogue:
     """``seen``: what came back, by kind: ``refused`` for want of rights, ``answered``, ``refused by a service``,
-    ``thrown out``. ``asked``: gives the answer to a question that a service puts to this node."""
+    ``thrown out``, and ``too late`` for an answer to what was asked before the last ``mark``. ``asked``: gives the
+    answer to a question that a service puts to this node."""
 
     def __init__(self, url: str, name: str, credentials: Credentials, tls: ssl.SSLContext | None) -> None:
         at = urlsplit(url)
@@ -43,11 +44,17 @@ class Rogue:
         self.seen: Counter[str] = Counter()
         self.asked: Asked = lambda _: b""
         self._inbox = f"{inbox_prefix(name)}.{secrets.token_hex(4)}"  # each connection hears its own answers alone
-        self._numbers = 0
+        self._numbers = self._marked = 0
         self._waiting: dict[str, asyncio.Future[None]] = {}  # by the reply subject
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._pongs: asyncio.Queue[bool] = asyncio.Queue()
+
+    def mark(self) -> dict[str, int]:
+        """What was seen so far. From here on only answers to what is asked from here on count as answers: a service
+        that is at work on a thousand odd questions may answer the last of them seconds later."""
+        self._marked = self._numbers
+        return dict(self.seen)
 
     async def open(self) -> None:
         """Raises OSError, TimeoutError."""
@@ -157,12 +164,18 @@ class Rogue:
             self.seen["asked"] += 1
             if reply:
                 await self.send(message(reply[0].decode(), self.asked(words[0].decode())))
+        elif self._is_late(words[0].decode()):
+            self.seen["too late"] += 1
         elif ERROR.encode() in head:
             self.seen["refused by a service"] += 1
         elif b"NATS/1.0 503" in head:
             self.seen["heard by nobody"] += 1
         else:
             self.seen["answered"] += 1
+
+    def _is_late(self, inbox: str) -> bool:
+        number = inbox.removeprefix(f"{self._inbox}.")
+        return number.isdecimal() and int(number) <= self._marked
 
 
 def message(subject: str, payload: bytes, headers: Headers | bytes = (), reply: str = "") -> bytes:
