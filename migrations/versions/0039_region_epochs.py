@@ -1,4 +1,4 @@
-"""In which history of its own database, and of the other region's, a job that may leave is known; why it was not taken"""
+"""In which history of each database a job that may leave is known, and why other regions took it not"""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_region_speaks_for_itself_only() -> None:
         (summary("b", "0.0.0.0/0"), "at most"),
         (summary("b", "8.8.0.0/16"), "private"),
         (summary("b", "127.0.0.0/16"), "private"),
-        (summary("b", protocol=2), "version 2"),
+        (summary("b", protocol=1), "version 1"),
     ],
 )
 def test_nothing_is_placed_where_something_is_wrong_and_it_is_said(told: Summary, why: str) -> None:

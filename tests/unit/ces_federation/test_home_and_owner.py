@@ -33,6 +33,7 @@ from ces_common.messages.regions import (
     ReportedJobs,
     StatusAnswer,
 )
+from ces_federation import following as following_module
 from ces_federation import home as home_module
 from ces_federation import owner as owner_module
 
@@ -48,8 +49,8 @@ AWAY = {"job": "job-1", "attempt": 1, "remote": REMOTE}
 
 @pytest.fixture
 async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Region]]:
-    for name in ("BID_S", "HELD_S", "WORD_S", "LOOK_S"):
-        monkeypatch.setattr(home_module, name, 0.3)
+    for module, name in ((home_module, "ANSWER_S"), (following_module, "WORD_S"), (following_module, "LOOK_S")):
+        monkeypatch.setattr(module, name, 0.3)
     monkeypatch.setattr(owner_module, "LOOK_S", 0.001)
     made = {name: Region(name, broker, "abc", **TRUST) for name in "abc"}
     for region in made.values():
@@ -109,6 +110,12 @@ async def home(region: Region, refusal: str | None = None) -> Manager:
     return manager
 
 
+async def offered(region: Region) -> None:
+    """What waits, and what has become of it."""
+    await region.federation.home.offer_all()
+    await until(lambda: not region.federation.home._offering)
+
+
 async def test_the_best_bid_is_held_decided_and_committed_in_this_order(regions: dict[str, Region]) -> None:
     at_home, worse, better = await home(regions["a"]), await owner(regions["b"], 0.4), await owner(regions["c"], 0.8)
     assert await regions["a"].federation.home.offer(OFFERED) == "placed"
@@ -136,10 +143,10 @@ async def test_a_tenant_that_is_not_accepted_is_refused_by_the_region_itself(
     """Whatever the home takes the summary to say."""
     there = await owner(regions["b"])
     file = FILE.model_copy(update={"tenant": tenant})
-    asked = regions["a"].federation.home
+    asked = regions["a"].federation
     for operation, question in (("bid", {"file": file}), ("hold", {"job": "j", "attempt": 1, "file": file})):
         model = home_module.Bid if operation == "bid" else home_module.Hold
-        raw = await asked._wire.ask("b", operation, model.model_validate(question).encode())
+        raw = await asked.wire.ask("b", operation, model.model_validate(question).encode())
         assert b"not accepted from region a" in raw
     assert there.operations() == []
 
@@ -172,11 +179,11 @@ async def test_after_a_restart_the_commit_is_said_until_it_is_answered(regions: 
     at_home = await home(regions["a"])
     await Manager(regions["b"]).answers("commit", GuestJobQuery, RemoteError("unavailable", "the database is away"))
     decided = AwayJob(**AWAY, region="b", wanted="commit")
-    await regions["a"].federation.home.follow([decided])
+    await regions["a"].federation.following.follow([decided])
     assert at_home.asked == []  # nothing to tell yet
     await owner(regions["b"])
     regions["a"].now = 60.0
-    await regions["a"].federation.home.follow([decided])
+    await regions["a"].federation.following.follow([decided])
     assert at_home.last("report").items[0].fate == "committed"
 
 
@@ -185,10 +192,10 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
 ) -> None:
     at_home = await home(regions["a"])
     jobs = [away(i, "status") for i in range(2)]
-    await regions["a"].federation.home.follow(jobs)
+    await regions["a"].federation.following.follow(jobs)
     assert at_home.asked == []
     regions["a"].now = 10.0
-    await regions["a"].federation.home.follow(jobs)
+    await regions["a"].federation.following.follow(jobs)
     assert [(each.job, each.fate) for each in at_home.last("report").items] == [("job-0", None), ("job-1", None)]
     answer = StatusAnswer(
         items=[FateAnswer(fate="committed"), FateAnswer(fate="released")],
@@ -196,7 +203,7 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
     )
     there = Manager(regions["b"])
     await there.answers("status", GuestStatusQuery, answer)
-    await regions["a"].federation.home.follow(jobs)
+    await regions["a"].federation.following.follow(jobs)
     first, second = at_home.last("report").items
     assert (first.fate, first.status.state, second.fate) == ("committed", "running", "released")
     assert there.last("status").home == "a"
@@ -206,7 +213,7 @@ async def test_an_answer_that_does_not_fit_its_question_says_nothing(regions: di
     at_home = await home(regions["a"])
     await Manager(regions["b"]).answers("status", GuestStatusQuery, StatusAnswer(items=[FateAnswer(fate="released")]))
     regions["a"].now = 60.0
-    await regions["a"].federation.home.follow([AwayJob(**AWAY, region="b", wanted="status")])
+    await regions["a"].federation.following.follow([AwayJob(**AWAY, region="b", wanted="status")])
     # it has answered, though with nothing that can be used: neither a fate, nor silence
     assert all(each.fate is None for _, said in at_home.asked for each in said.items)
 
@@ -215,11 +222,11 @@ async def test_logs_are_read_where_the_job_runs(regions: dict[str, Region]) -> N
     there = Manager(regions["b"])
     await there.answers("logs", owner_module.GuestLogQuery, LogAnswer(found=True, text="hello\n", offset=6))
     asked = AwayLogQuery(**AWAY, region="b", task="w-0", offset=3)
-    answer = await regions["a"].federation.home.logs(asked)
+    answer = await regions["a"].federation.following.logs(asked)
     assert answer is not None
     assert answer.text == "hello\n"
     assert (there.last("logs").home, there.last("logs").offset) == ("a", 3)
-    assert await regions["a"].federation.home.logs(asked.model_copy(update={"region": "c"})) is None
+    assert await regions["a"].federation.following.logs(asked.model_copy(update={"region": "c"})) is None
 
 
 async def test_a_job_that_cannot_be_decided_holds_up_no_other(regions: dict[str, Region]) -> None:
@@ -230,7 +237,7 @@ async def test_a_job_that_cannot_be_decided_holds_up_no_other(regions: dict[str,
     await at_home.answers("decide", Decision, RemoteError("internal", "the database refuses it"), Refusal())
     await at_home.answers("report", ReportedJobs, Refusal())
     await owner(regions["b"])
-    await regions["a"].federation.home.offer_all()
+    await offered(regions["a"])
     assert [said.job for name, said in at_home.asked if name == "decide"] == ["job-1", "job-2"]
     assert at_home.last("report").items[0].fate == "committed"
     await regions["a"].federation.home.offer_all()
@@ -250,14 +257,14 @@ async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[st
     await regions["a"].manager_says("region-report", report)
     for name in "bc":
         await owner(regions[name])
-    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit", "c")])
+    await regions["a"].federation.following.follow([away(1, "commit"), away(2, "commit", "c")])
     assert sorted(each.region for _, said in at_home.asked for each in said.items) == ["b", "c"]
     assert all(len(said.items) == 1 for _, said in at_home.asked)
 
 
 async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region], monkeypatch: Any) -> None:
     """Rounds go on for the one that answers, while the other has not answered in the first."""
-    monkeypatch.setattr(home_module, "WORD_S", 60.0)
+    monkeypatch.setattr(following_module, "WORD_S", 60.0)
     at_home = await home(regions["a"])
     await regions["a"].manager_says("region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode())
     await owner(regions["c"])
@@ -265,7 +272,7 @@ async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region
     def heard() -> int:
         return at_home.operations().count("report")
 
-    following = regions["a"].federation.home
+    following = regions["a"].federation.following
     await following.follow_all()
     await until(lambda: heard() == 1)
     await following.follow_all()
@@ -286,7 +293,7 @@ async def test_a_job_whose_commit_fails_there_holds_up_no_other_of_that_region(r
     await regions["b"].manager_says("region-commit", commit)
     answer = StatusAnswer(items=[FateAnswer(fate="committed")], statuses=[RemoteStatus(state="running")])
     await there.answers("status", GuestStatusQuery, answer)
-    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
+    await regions["a"].federation.following.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
     assert [each.job for each in at_home.last("report").items] == ["job-2", "job-3"]
 
 
@@ -302,7 +309,7 @@ async def test_a_place_that_is_gone_at_the_commit_counts_as_a_refusal(regions: d
     await regions["a"].manager_says("region-offers", offers)
     tried = []
     for regions["a"].now in (0.0, 0.9, 1.0, 2.9, 3.0):
-        await regions["a"].federation.home.offer_all()
+        await offered(regions["a"])
         tried.append(at_home.operations().count("decide"))
     assert tried == [1, 1, 2, 2, 3]
     assert at_home.last("report").items[0].fate == "released"

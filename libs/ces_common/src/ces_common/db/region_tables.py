@@ -16,8 +16,8 @@ class AwayRow(Base):
     which ``attempt``; ``committed``: that region has said so, if only once; ``forgotten``: it has said since that it
     holds it still, and is told again; ``remote_state``: what it said last; ``unknown_since``: since when it does not
     answer; ``closed``: nothing more is asked of it. ``epoch``: of this database, in which it is known whether the job
-    has left: in another one that is asked first. ``remote_epoch``: of the database of ``region``, as it spoke of the job
-    last. ``not_taken``: why other regions took it not, by region."""
+    has left; in another one that is asked first. ``remote_epoch``: of the database of ``region``, as it last spoke of
+    the job. ``not_taken``: why other regions took it not, by region."""
 
     __tablename__ = "regions_away"
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)

@@ -113,11 +113,13 @@ class RemoteJob(Message):
 
 
 class OfferedJob(Message):
-    """A waiting job that may run in other ``regions``; ``any`` stands for all."""
+    """A waiting job that may run in other ``regions``; ``any`` stands for all. ``not_taken``: what was last said of
+    why others took it not."""
 
     job: Id
     attempt: Small
     file: JobFile
+    not_taken: dict[str, str] = {}
 
     @property
     def may_run_in(self) -> Sequence[str]:

@@ -30,7 +30,7 @@ from ces_manager.text import storable
 
 OFFERED_AT_ONCE = 8
 _OFFERED = (
-    select(JobRow)
+    select(JobRow, AwayRow.not_taken)
     .join(AwayRow, AwayRow.job == JobRow.id)
     .where(JobRow.state == JobState.QUEUED, JobRow.waiting.is_not(None), AwayRow.epoch == ClusterRow.epoch)
     .order_by(JobRow.priority.desc(), JobRow.id)
@@ -43,8 +43,8 @@ _OPEN = _AWAY.where(~AwayRow.closed, AwayRow.region.is_not(None))
 def offered_jobs(tx: ReadTx, skip: Collection[str] = ()) -> list[OfferedJob]:
     """Some waiting jobs that may run elsewhere and for which the scheduler has found no room here, the most urgent
     first; without those in ``skip``."""
-    rows = tx.session.scalars(_OFFERED.where(JobRow.id.not_in(skip)))
-    return [OfferedJob(job=row.id, attempt=row.attempt, file=row.spec) for row in rows]
+    rows = tx.session.execute(_OFFERED.where(JobRow.id.not_in(skip)))
+    return [OfferedJob(job=row.id, attempt=row.attempt, file=row.spec, not_taken=said or {}) for row, said in rows]
 
 
 def note_not_taken(tx: WriteTx, said: NotTaken) -> None:
