@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,23 +20,30 @@ from ces_common.messages.regions import (
     AwayJobs,
     AwayLogQuery,
     BidAnswer,
+    ClearedJobs,
     Decision,
+    DoubtfulJob,
     FateAnswer,
     GuestFile,
     GuestJobQuery,
     GuestStatusQuery,
+    GuestTriesQuery,
     HoldQuery,
+    NotTaken,
     OfferedJob,
     OfferedJobs,
     OffersQuery,
     Refusal,
+    RemoteJob,
     RemoteStatus,
     ReportedJobs,
     StatusAnswer,
+    TriesAnswer,
 )
 from ces_federation import following as following_module
 from ces_federation import home as home_module
 from ces_federation import owner as owner_module
+from ces_federation.asking import LOOKS_AT_ONCE
 
 FILE = JobFile.model_validate(
     {"name": "x", "tenant": "red", "priority": 90, "regions": ["any"], "tasks": [{"name": "w", "command": ["true"]}]}
@@ -313,3 +321,97 @@ async def test_a_place_that_is_gone_at_the_commit_counts_as_a_refusal(regions: d
         tried.append(at_home.operations().count("decide"))
     assert tried == [1, 1, 2, 2, 3]
     assert at_home.last("report").items[0].fate == "released"
+
+
+async def test_a_silent_region_is_asked_again_only_once_it_is_heard(regions: dict[str, Region]) -> None:
+    await home(regions["a"])
+    await owner(regions["b"])
+    asked: list[bytes] = []
+
+    async def never(_: str, data: bytes) -> bytes:
+        asked.append(data)
+        return b""
+
+    regions["c"].federation.wire.on("bid", never)
+    for _ in range(3):
+        assert await regions["a"].federation.home.offer(OFFERED) == "placed"
+    assert len(asked) == 1
+    before = regions["a"].federation.wire.heard_of("c")
+    await regions["c"].federation.tell()
+    await until(lambda: regions["a"].federation.wire.heard_of("c") > before)
+    await regions["a"].federation.home.offer(OFFERED)
+    assert len(asked) == 2
+
+
+async def test_why_no_region_takes_a_job_is_told_once(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("not-taken", NotTaken, Refusal())
+    for name, why in (("b", "no node has 4 cores free"), ("c", "its tenant may hold no more")):
+        await Manager(regions[name]).answers("bid", GuestFile, BidAnswer(refusal=why))
+    assert await regions["a"].federation.home.offer(OFFERED) == "no-bid"
+    said = at_home.last("not-taken")
+    assert said.why == {"b": "no node has 4 cores free", "c": "its tenant may hold no more"}
+    await regions["a"].federation.home.offer(OFFERED.model_copy(update={"not_taken": said.why}))
+    assert at_home.operations().count("not-taken") == 1
+    regions["a"].now = 11.0
+    assert await regions["a"].federation.home.offer(OFFERED) == "no-region"
+    assert at_home.last("not-taken").why == dict.fromkeys("bc", "it was not heard for more than 10 s")
+
+
+async def test_what_a_region_held_in_vain_is_let_go_once_it_is_heard(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("offers", OffersQuery, OfferedJobs())
+    there = await owner(regions["b"], 0.5, RemoteError("unavailable", "the database does not answer"))
+    await there.answers("tries", GuestTriesQuery, TriesAnswer(epoch="e"))
+    assert await regions["a"].federation.home.offer(OFFERED) == "not-held"
+    await regions["a"].federation.home.offer_all()
+    assert "tries" not in there.operations()  # not heard yet
+    await regions["b"].federation.tell()
+    await until(lambda: not regions["a"].federation.home._asker.silent("b"))
+    await regions["a"].federation.home.offer_all()
+    await until(lambda: "tries" in there.operations())
+    assert (there.last("tries").home, there.last("tries").jobs) == ("a", ["job-1"])
+    await until(lambda: not regions["a"].federation.home._left["b"])
+
+
+async def test_doubtful_jobs_are_cleared_by_words_and_not_by_silence(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("cleared", ClearedJobs, Refusal())
+    run = RemoteJob(job="job-2", attempt=3, remote=REMOTE)
+    there = Manager(regions["b"])
+    foreign = RemoteJob(job="job-9", attempt=1, remote=REMOTE)
+    await there.answers("tries", GuestTriesQuery, TriesAnswer(epoch="e2", items=[run, foreign]))
+    jobs = [
+        DoubtfulJob(job="job-1", regions=["b"]),
+        DoubtfulJob(job="job-2", regions=["any"]),
+        DoubtfulJob(job="job-3", regions=["c"]),
+        DoubtfulJob(job="job-4", regions=["gone"]),  # trusted no more
+    ]
+    await regions["a"].federation.following.clear(jobs)
+    assert there.last("tries").jobs == ["job-1", "job-2"]
+    said = at_home.last("cleared")
+    assert said.jobs == ["job-1", "job-4"]
+    assert said.found == [Decision(**run.model_dump(), region="b", epoch="e2")]
+
+
+async def test_who_follows_logs_holds_up_no_commit(regions: dict[str, Region]) -> None:
+    """As many questions for logs as come, all of which take for ever."""
+    at_home, there = await home(regions["a"]), await owner(regions["b"])
+    looked: list[bytes] = []
+
+    async def forever(_: str, data: bytes) -> bytes:
+        looked.append(data)
+        await asyncio.Event().wait()
+        return b""
+
+    regions["b"].federation.wire.on("logs", forever)
+    following = regions["a"].federation.following
+    asked = AwayLogQuery(**AWAY, region="b", task="w-0")
+    followers = [asyncio.create_task(following.logs(asked)) for _ in range(200)]
+    await until(lambda: len(looked) == LOOKS_AT_ONCE)
+    await following.follow([away(1, "commit")])
+    assert at_home.last("report").items[0].fate == "committed"
+    assert "commit" in there.operations()
+    for each in followers:
+        each.cancel()
+    await asyncio.gather(*followers, return_exceptions=True)

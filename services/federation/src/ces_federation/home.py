@@ -7,7 +7,9 @@ whenever it starts, it goes on with what its manager's database says."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import structlog
 from prometheus_client import Counter
@@ -16,6 +18,7 @@ from ces_common.bus.port import BusError
 from ces_common.fault_points import fault_point
 from ces_common.messages.regions import (
     HOLD_S,
+    MAX_JOBS,
     MAX_SKIPPED,
     AwayJob,
     Bid,
@@ -29,6 +32,8 @@ from ces_common.messages.regions import (
     OffersQuery,
     Refusal,
     RemoteJob,
+    TriesAnswer,
+    TriesQuery,
 )
 from ces_common.service import Hint
 from ces_federation.asking import Asker
@@ -59,6 +64,8 @@ class Home:
         self._clock = clock
         self._refusals, self._conflicts = Backoff(1.0, 30.0), Backoff(0.2, 10.0)
         self._offering: dict[str, asyncio.Task[None]] = {}  # by job
+        self._left: dict[str, set[str]] = defaultdict(set)  # region -> jobs that it may hold for us in vain
+        self._beside: set[asyncio.Task[None]] = set()
         self._hint = Hint()
         following.on_released(lambda job: self._refusals.refused(job, clock()))
 
@@ -76,7 +83,7 @@ class Home:
 
     async def close(self) -> None:
         """Offer nothing any more. What is held ends by itself."""
-        tasks = list(self._offering.values())
+        tasks = [*self._offering.values(), *self._beside]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -86,6 +93,9 @@ class Home:
         where the manager tells of none."""
         now = self._clock()
         skip = [*self._offering, *self._refusals.waiting(now), *self._conflicts.waiting(now)]
+        for region, jobs in self._left.items():
+            if jobs and not self._asker.silent(region):
+                self._start(self._let_go(region))
         if len(self._offering) >= AT_ONCE:
             return
         offered = await self._manager.ask("region-offers", OfferedJobs, OffersQuery(skip=skip[:MAX_SKIPPED]))
@@ -140,11 +150,13 @@ class Home:
 
     async def _hold(self, region: str, offered: OfferedJob) -> FateAnswer | None:
         """Ask until the job has its place there, or none; None where the region falls silent. What is held without our
-        knowing ends by itself."""
+        knowing is let go later, or ends by itself."""
         hold = Hold(job=offered.job, attempt=offered.attempt, file=offered.file)
         until = self._clock() + HELD_S
         while True:
             answer = await self._asker.ask(region, "hold", hold, FateAnswer, ANSWER_S)
+            if answer is None:
+                self._left[region].add(offered.job)
             if answer is None or answer.fate != "waiting":
                 return answer
             if self._clock() >= until:
@@ -153,6 +165,17 @@ class Home:
                     await self._asker.ask(region, "release", about, FateAnswer, ANSWER_S)
                 return FateAnswer(fate="released", reason=f"it found no place within {HELD_S:g} s")
             await asyncio.sleep(AGAIN_S)
+
+    async def _let_go(self, region: str) -> None:
+        """Have a region that did not answer in time release what it holds nevertheless: others want the room."""
+        jobs = sorted(self._left[region] - self._offering.keys())[:MAX_JOBS]
+        if jobs and await self._asker.ask(region, "tries", TriesQuery(jobs=jobs), TriesAnswer, ANSWER_S) is not None:
+            self._left[region] -= set(jobs)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _decide(self, decision: Decision, took_s: float) -> str:
         if took_s > HOLD_S:  # it is released by now
