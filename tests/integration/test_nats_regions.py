@@ -3,102 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 
 import nats
 import pytest
-from nats.aio.client import Client, RawCredentials
+from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats_identities import SOON, administrator
+from nats_identities import SOON
 from nats_process import NatsServer
+from region_servers import World, running_servers
 from waiting import wait_for
 
 from ces_common import subjects
 from ces_common.natsauth import (
-    Trust,
-    credentials_file,
     init_trust,
-    jwt,
-    new_user_key,
     save_credentials,
     server_config,
 )
-from ces_common.natsauth.permissions import Permissions
-from ces_common.natsauth.regions import Hub, Leaf, hub_config, init_hub, init_region, wire_credentials
-from ces_common.tls.certificates import init_authority, renew
-
-EVERYTHING = Permissions(publish=(">",), subscribe=(">",), answers=True)
-
-
-@dataclass
-class Region:
-    name: str
-    trust: Trust
-    account: str
-    server: NatsServer
-
-    async def service(self) -> Client:
-        """The wire as the service ``federation`` of this region has it."""
-        held = wire_credentials(self.trust, self.account, self.name)
-        return await connect(self.server.url, credentials_file(held.jwt, held.seed))
-
-    async def master(self) -> Client:
-        """The wire for whoever holds this region's own keys and server: every right in the region's account."""
-        key = new_user_key()
-        seed = (self.trust.directory / "regions-account.seed").read_text().strip()
-        return await connect(
-            self.server.url, credentials_file(jwt.system_user(seed, key.public, "master", EVERYTHING), key.seed)
-        )
-
-    async def cluster(self) -> Client:
-        """CES's own account, with every right."""
-        return await administrator(self.server.url, self.trust)
-
-
-@dataclass
-class World:
-    hub: Hub
-    hub_server: NatsServer
-    regions: dict[str, Region]
-    leaf: Leaf  # of region a
-
-
-async def connect(url: str, credentials: str) -> Client:
-    async def ignored(error: Exception) -> None:
-        """Refusals are asserted by what does not arrive."""
-
-    return await nats.connect(url, user_credentials=RawCredentials(credentials), error_cb=ignored)
+from ces_common.natsauth.regions import init_hub, init_region
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    home = tmp_path_factory.mktemp("regions")
-    hub = init_hub(home / "hub" / "trust")
-    authority = init_authority(home / "hub" / "tls")
-    certificate = home / "hub" / "tls" / "hub.pem"
-    renew(certificate, authority, ["127.0.0.1"], timedelta(days=1), datetime.now(UTC))
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        leaf_port = held.getsockname()[1]
-    config = hub_config(hub, host="127.0.0.1", port=-1, leaf_port=leaf_port, certificate=certificate)
-    with ExitStack() as running:
-        server = running.enter_context(NatsServer(home / "hub" / "server", config))
-        regions, leaves = {}, {}
-        for name in ("a", "b", "c"):
-            trust = init_trust(home / name / "trust")
-            account, token = init_region(trust, name)
-            file = home / name / "hub.creds"
-            save_credentials(file, hub.admit(name))
-            url = f"tls://127.0.0.1:{leaf_port}"
-            leaves[name] = Leaf(name, (url,), file, account, token, home / "hub" / "tls" / "authority.pem")
-            text = server_config(trust, store_dir=home / name / "store", port=-1, leaf=leaves[name])
-            own = running.enter_context(NatsServer(home / name / "server", text))
-            regions[name] = Region(name, trust, account, own)
-        yield World(hub, server, regions, leaves["a"])
+    with running_servers(tmp_path_factory.mktemp("regions"), "abc") as made:
+        yield made
 
 
 class Heard:

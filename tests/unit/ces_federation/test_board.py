@@ -4,9 +4,12 @@ from ipaddress import IPv4Network
 
 import pytest
 
+from ces_common.jobfile import JobFile
 from ces_common.messages.regions import Summary
 from ces_federation.board import OLD_S, Board
+from ces_federation.choice import need_of
 
+FILE = {"name": "x", "tasks": [{"name": "w", "command": ["true"]}]}
 OWN = IPv4Network("10.64.0.0/16")
 
 
@@ -48,7 +51,7 @@ def test_a_region_speaks_for_itself_only() -> None:
         (summary("b", "0.0.0.0/0"), "at most"),
         (summary("b", "8.8.0.0/16"), "private"),
         (summary("b", "127.0.0.0/16"), "private"),
-        (summary("b", protocol=2), "version 2"),
+        (summary("b", protocol=1), "version 1"),
     ],
 )
 def test_nothing_is_placed_where_something_is_wrong_and_it_is_said(told: Summary, why: str) -> None:
@@ -76,3 +79,38 @@ def test_the_block_of_a_region_that_says_nothing_more_is_forgotten() -> None:
     seen.note("b", summary("b", str(OWN)), 0.0)
     view = seen.views(None, OLD_S + 0.1)[1]
     assert (view.state, view.remark) == ("old", None)
+
+
+def test_a_summary_is_as_old_as_when_it_was_made_whatever_the_clocks_say() -> None:
+    seen = board("b")
+    for now in range(0, 6, 2):  # a clock that is half a minute ahead
+        seen.note("b", summary("b", made_at=1030.0 + now), float(now))
+    assert seen.age_s("b", 4.0) == 0.0
+    seen.note("b", summary("b", made_at=1030.0 + 6), 15.0)  # it was held up on its way
+    assert seen.age_s("b", 15.0) == 9.0
+    assert seen.usable(16.5) == {}
+    seen.note("b", summary("b", made_at=1030.0 + 5), 16.6)  # one that was overtaken says nothing new
+    assert seen.age_s("b", 16.6) == pytest.approx(10.6)
+
+
+def test_a_clock_that_is_put_right_spoils_ages_for_a_minute_at_most() -> None:
+    seen = board("b")
+    seen.note("b", summary("b", made_at=1030.0), 0.0)
+    for now in range(2, 70, 2):
+        seen.note("b", summary("b", made_at=1000.0 + now), float(now))
+    assert seen.age_s("b", 68.0) == 0.0
+
+
+def test_why_a_region_is_not_asked_is_told() -> None:
+    file = JobFile.model_validate(FILE | {"regions": ["b", "c", "d", "e"]})
+    seen = board("b", "c", "d", "e", "f")
+    seen.note("b", summary("b"), 20.0)
+    seen.note("c", summary("c", str(OWN), accepts=["default"]), 20.0)
+    seen.note("d", summary("d"), 0.0)
+    why = seen.why_not(need_of(file), 20.0)
+    assert why.keys() == {"b", "c", "d", "e"}
+    assert why["b"] == "it accepts no jobs of tenant default"
+    assert "overlap" in why["c"]
+    assert why["d"] == "it was not heard for more than 10 s"
+    assert why["e"] == "it was not heard yet"
+    assert seen.epochs() == {"b": "e", "c": "e", "d": "e"}

@@ -80,7 +80,7 @@ def test_the_best_bid_is_taken_first_and_none_without_room() -> None:
 
 
 def test_what_nobody_takes_is_offered_ever_more_rarely() -> None:
-    backoff, now, tries = Backoff(), 0.0, []
+    backoff, now, tries = Backoff(1.0, 30.0), 0.0, []
     while now < 200:
         if "j" not in backoff.waiting(now):
             tries.append(now)

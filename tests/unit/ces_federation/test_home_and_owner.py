@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,22 +20,30 @@ from ces_common.messages.regions import (
     AwayJobs,
     AwayLogQuery,
     BidAnswer,
+    ClearedJobs,
     Decision,
+    DoubtfulJob,
     FateAnswer,
     GuestFile,
     GuestJobQuery,
     GuestStatusQuery,
+    GuestTriesQuery,
     HoldQuery,
+    NotTaken,
     OfferedJob,
     OfferedJobs,
     OffersQuery,
     Refusal,
+    RemoteJob,
     RemoteStatus,
     ReportedJobs,
     StatusAnswer,
+    TriesAnswer,
 )
+from ces_federation import following as following_module
 from ces_federation import home as home_module
 from ces_federation import owner as owner_module
+from ces_federation.asking import LOOKS_AT_ONCE
 
 FILE = JobFile.model_validate(
     {"name": "x", "tenant": "red", "priority": 90, "regions": ["any"], "tasks": [{"name": "w", "command": ["true"]}]}
@@ -48,8 +57,8 @@ AWAY = {"job": "job-1", "attempt": 1, "remote": REMOTE}
 
 @pytest.fixture
 async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Region]]:
-    for name in ("BID_S", "HELD_S", "WORD_S", "LOOK_S"):
-        monkeypatch.setattr(home_module, name, 0.3)
+    for module, name in ((home_module, "ANSWER_S"), (following_module, "WORD_S"), (following_module, "LOOK_S")):
+        monkeypatch.setattr(module, name, 0.3)
     monkeypatch.setattr(owner_module, "LOOK_S", 0.001)
     made = {name: Region(name, broker, "abc", **TRUST) for name in "abc"}
     for region in made.values():
@@ -109,6 +118,12 @@ async def home(region: Region, refusal: str | None = None) -> Manager:
     return manager
 
 
+async def offered(region: Region) -> None:
+    """What waits, and what has become of it."""
+    await region.federation.home.offer_all()
+    await until(lambda: not region.federation.home._offering)
+
+
 async def test_the_best_bid_is_held_decided_and_committed_in_this_order(regions: dict[str, Region]) -> None:
     at_home, worse, better = await home(regions["a"]), await owner(regions["b"], 0.4), await owner(regions["c"], 0.8)
     assert await regions["a"].federation.home.offer(OFFERED) == "placed"
@@ -136,10 +151,10 @@ async def test_a_tenant_that_is_not_accepted_is_refused_by_the_region_itself(
     """Whatever the home takes the summary to say."""
     there = await owner(regions["b"])
     file = FILE.model_copy(update={"tenant": tenant})
-    asked = regions["a"].federation.home
+    asked = regions["a"].federation
     for operation, question in (("bid", {"file": file}), ("hold", {"job": "j", "attempt": 1, "file": file})):
         model = home_module.Bid if operation == "bid" else home_module.Hold
-        raw = await asked._wire.ask("b", operation, model.model_validate(question).encode())
+        raw = await asked.wire.ask("b", operation, model.model_validate(question).encode())
         assert b"not accepted from region a" in raw
     assert there.operations() == []
 
@@ -172,11 +187,11 @@ async def test_after_a_restart_the_commit_is_said_until_it_is_answered(regions: 
     at_home = await home(regions["a"])
     await Manager(regions["b"]).answers("commit", GuestJobQuery, RemoteError("unavailable", "the database is away"))
     decided = AwayJob(**AWAY, region="b", wanted="commit")
-    await regions["a"].federation.home.follow([decided])
+    await regions["a"].federation.following.follow([decided])
     assert at_home.asked == []  # nothing to tell yet
     await owner(regions["b"])
     regions["a"].now = 60.0
-    await regions["a"].federation.home.follow([decided])
+    await regions["a"].federation.following.follow([decided])
     assert at_home.last("report").items[0].fate == "committed"
 
 
@@ -185,10 +200,10 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
 ) -> None:
     at_home = await home(regions["a"])
     jobs = [away(i, "status") for i in range(2)]
-    await regions["a"].federation.home.follow(jobs)
+    await regions["a"].federation.following.follow(jobs)
     assert at_home.asked == []
     regions["a"].now = 10.0
-    await regions["a"].federation.home.follow(jobs)
+    await regions["a"].federation.following.follow(jobs)
     assert [(each.job, each.fate) for each in at_home.last("report").items] == [("job-0", None), ("job-1", None)]
     answer = StatusAnswer(
         items=[FateAnswer(fate="committed"), FateAnswer(fate="released")],
@@ -196,7 +211,7 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
     )
     there = Manager(regions["b"])
     await there.answers("status", GuestStatusQuery, answer)
-    await regions["a"].federation.home.follow(jobs)
+    await regions["a"].federation.following.follow(jobs)
     first, second = at_home.last("report").items
     assert (first.fate, first.status.state, second.fate) == ("committed", "running", "released")
     assert there.last("status").home == "a"
@@ -206,7 +221,7 @@ async def test_an_answer_that_does_not_fit_its_question_says_nothing(regions: di
     at_home = await home(regions["a"])
     await Manager(regions["b"]).answers("status", GuestStatusQuery, StatusAnswer(items=[FateAnswer(fate="released")]))
     regions["a"].now = 60.0
-    await regions["a"].federation.home.follow([AwayJob(**AWAY, region="b", wanted="status")])
+    await regions["a"].federation.following.follow([AwayJob(**AWAY, region="b", wanted="status")])
     # it has answered, though with nothing that can be used: neither a fate, nor silence
     assert all(each.fate is None for _, said in at_home.asked for each in said.items)
 
@@ -215,11 +230,11 @@ async def test_logs_are_read_where_the_job_runs(regions: dict[str, Region]) -> N
     there = Manager(regions["b"])
     await there.answers("logs", owner_module.GuestLogQuery, LogAnswer(found=True, text="hello\n", offset=6))
     asked = AwayLogQuery(**AWAY, region="b", task="w-0", offset=3)
-    answer = await regions["a"].federation.home.logs(asked)
+    answer = await regions["a"].federation.following.logs(asked)
     assert answer is not None
     assert answer.text == "hello\n"
     assert (there.last("logs").home, there.last("logs").offset) == ("a", 3)
-    assert await regions["a"].federation.home.logs(asked.model_copy(update={"region": "c"})) is None
+    assert await regions["a"].federation.following.logs(asked.model_copy(update={"region": "c"})) is None
 
 
 async def test_a_job_that_cannot_be_decided_holds_up_no_other(regions: dict[str, Region]) -> None:
@@ -230,7 +245,7 @@ async def test_a_job_that_cannot_be_decided_holds_up_no_other(regions: dict[str,
     await at_home.answers("decide", Decision, RemoteError("internal", "the database refuses it"), Refusal())
     await at_home.answers("report", ReportedJobs, Refusal())
     await owner(regions["b"])
-    await regions["a"].federation.home.offer_all()
+    await offered(regions["a"])
     assert [said.job for name, said in at_home.asked if name == "decide"] == ["job-1", "job-2"]
     assert at_home.last("report").items[0].fate == "committed"
     await regions["a"].federation.home.offer_all()
@@ -250,14 +265,14 @@ async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[st
     await regions["a"].manager_says("region-report", report)
     for name in "bc":
         await owner(regions[name])
-    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit", "c")])
+    await regions["a"].federation.following.follow([away(1, "commit"), away(2, "commit", "c")])
     assert sorted(each.region for _, said in at_home.asked for each in said.items) == ["b", "c"]
     assert all(len(said.items) == 1 for _, said in at_home.asked)
 
 
 async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region], monkeypatch: Any) -> None:
     """Rounds go on for the one that answers, while the other has not answered in the first."""
-    monkeypatch.setattr(home_module, "WORD_S", 60.0)
+    monkeypatch.setattr(following_module, "WORD_S", 60.0)
     at_home = await home(regions["a"])
     await regions["a"].manager_says("region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode())
     await owner(regions["c"])
@@ -265,7 +280,7 @@ async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region
     def heard() -> int:
         return at_home.operations().count("report")
 
-    following = regions["a"].federation.home
+    following = regions["a"].federation.following
     await following.follow_all()
     await until(lambda: heard() == 1)
     await following.follow_all()
@@ -286,7 +301,7 @@ async def test_a_job_whose_commit_fails_there_holds_up_no_other_of_that_region(r
     await regions["b"].manager_says("region-commit", commit)
     answer = StatusAnswer(items=[FateAnswer(fate="committed")], statuses=[RemoteStatus(state="running")])
     await there.answers("status", GuestStatusQuery, answer)
-    await regions["a"].federation.home.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
+    await regions["a"].federation.following.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
     assert [each.job for each in at_home.last("report").items] == ["job-2", "job-3"]
 
 
@@ -302,7 +317,101 @@ async def test_a_place_that_is_gone_at_the_commit_counts_as_a_refusal(regions: d
     await regions["a"].manager_says("region-offers", offers)
     tried = []
     for regions["a"].now in (0.0, 0.9, 1.0, 2.9, 3.0):
-        await regions["a"].federation.home.offer_all()
+        await offered(regions["a"])
         tried.append(at_home.operations().count("decide"))
     assert tried == [1, 1, 2, 2, 3]
     assert at_home.last("report").items[0].fate == "released"
+
+
+async def test_a_silent_region_is_asked_again_only_once_it_is_heard(regions: dict[str, Region]) -> None:
+    await home(regions["a"])
+    await owner(regions["b"])
+    asked: list[bytes] = []
+
+    async def never(_: str, data: bytes) -> bytes:
+        asked.append(data)
+        return b""
+
+    regions["c"].federation.wire.on("bid", never)
+    for _ in range(3):
+        assert await regions["a"].federation.home.offer(OFFERED) == "placed"
+    assert len(asked) == 1
+    before = regions["a"].federation.wire.heard_of("c")
+    await regions["c"].federation.tell()
+    await until(lambda: regions["a"].federation.wire.heard_of("c") > before)
+    await regions["a"].federation.home.offer(OFFERED)
+    assert len(asked) == 2
+
+
+async def test_why_no_region_takes_a_job_is_told_once(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("not-taken", NotTaken, Refusal())
+    for name, why in (("b", "no node has 4 cores free"), ("c", "its tenant may hold no more")):
+        await Manager(regions[name]).answers("bid", GuestFile, BidAnswer(refusal=why))
+    assert await regions["a"].federation.home.offer(OFFERED) == "no-bid"
+    said = at_home.last("not-taken")
+    assert said.why == {"b": "no node has 4 cores free", "c": "its tenant may hold no more"}
+    await regions["a"].federation.home.offer(OFFERED.model_copy(update={"not_taken": said.why}))
+    assert at_home.operations().count("not-taken") == 1
+    regions["a"].now = 11.0
+    assert await regions["a"].federation.home.offer(OFFERED) == "no-region"
+    assert at_home.last("not-taken").why == dict.fromkeys("bc", "it was not heard for more than 10 s")
+
+
+async def test_what_a_region_held_in_vain_is_let_go_once_it_is_heard(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("offers", OffersQuery, OfferedJobs())
+    there = await owner(regions["b"], 0.5, RemoteError("unavailable", "the database does not answer"))
+    await there.answers("tries", GuestTriesQuery, TriesAnswer(epoch="e"))
+    assert await regions["a"].federation.home.offer(OFFERED) == "not-held"
+    await regions["a"].federation.home.offer_all()
+    assert "tries" not in there.operations()  # not heard yet
+    await regions["b"].federation.tell()
+    await until(lambda: not regions["a"].federation.home._asker.silent("b"))
+    await regions["a"].federation.home.offer_all()
+    await until(lambda: "tries" in there.operations())
+    assert (there.last("tries").home, there.last("tries").jobs) == ("a", ["job-1"])
+    await until(lambda: not regions["a"].federation.home._left["b"])
+
+
+async def test_doubtful_jobs_are_cleared_by_words_and_not_by_silence(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("cleared", ClearedJobs, Refusal())
+    run = RemoteJob(job="job-2", attempt=3, remote=REMOTE)
+    there = Manager(regions["b"])
+    foreign = RemoteJob(job="job-9", attempt=1, remote=REMOTE)
+    await there.answers("tries", GuestTriesQuery, TriesAnswer(epoch="e2", items=[run, foreign]))
+    jobs = [
+        DoubtfulJob(job="job-1", regions=["b"]),
+        DoubtfulJob(job="job-2", regions=["any"]),
+        DoubtfulJob(job="job-3", regions=["c"]),
+        DoubtfulJob(job="job-4", regions=["gone"]),  # trusted no more
+    ]
+    await regions["a"].federation.following.clear(jobs)
+    assert there.last("tries").jobs == ["job-1", "job-2"]
+    said = at_home.last("cleared")
+    assert said.jobs == ["job-1", "job-4"]
+    assert said.found == [Decision(**run.model_dump(), region="b", epoch="e2")]
+
+
+async def test_who_follows_logs_holds_up_no_commit(regions: dict[str, Region]) -> None:
+    """As many questions for logs as come, all of which take for ever."""
+    at_home, there = await home(regions["a"]), await owner(regions["b"])
+    looked: list[bytes] = []
+
+    async def forever(_: str, data: bytes) -> bytes:
+        looked.append(data)
+        await asyncio.Event().wait()
+        return b""
+
+    regions["b"].federation.wire.on("logs", forever)
+    following = regions["a"].federation.following
+    asked = AwayLogQuery(**AWAY, region="b", task="w-0")
+    followers = [asyncio.create_task(following.logs(asked)) for _ in range(200)]
+    await until(lambda: len(looked) == LOOKS_AT_ONCE)
+    await following.follow([away(1, "commit")])
+    assert at_home.last("report").items[0].fate == "committed"
+    assert "commit" in there.operations()
+    for each in followers:
+        each.cancel()
+    await asyncio.gather(*followers, return_exceptions=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from ces_common.hosts import WORKERS
 from ces_common.messages.regions import PROTOCOL, RegionView, Summary, Totals
+from ces_federation.choice import Need, names, shortfall
 
 OLD_S = 10.0  # after which nothing new is placed by a summary
 PRIVATE = [IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
@@ -16,10 +18,31 @@ WIDEST = WORKERS.prefixlen  # of a block, in bits
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """``at``: when, in steady seconds of this process."""
+    """``made``: when, in steady seconds of this process, as far as that can be told."""
 
     summary: Summary
-    at: float
+    made: float
+
+
+class Delays:
+    """How long the messages of one sender were under way, by the time of its own clock that they carry. Of two clocks
+    only differences can be compared: the quickest message within ``KEPT_S`` seconds counts as one that took no time, so
+    neither a clock that is wrong nor one that is put right spoils this for longer. Pure."""
+
+    KEPT_S = 60.0
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()  # when heard, and how much later than sent; both grow
+
+    def of(self, sent: float, now: float) -> float:
+        """``sent``: by the sender's clock; ``now``: steady, here. In seconds, never less than 0."""
+        later = now - sent
+        while self._seen and self._seen[-1][1] >= later:
+            self._seen.pop()
+        self._seen.append((now, later))
+        while self._seen[0][0] < now - self.KEPT_S:
+            self._seen.popleft()
+        return later - self._seen[0][1]
 
 
 class Board:
@@ -28,24 +51,45 @@ class Board:
     def __init__(self, region: str, block: IPv4Network, peers: Iterable[str]) -> None:
         self._region, self._block = region, block
         self._heard: dict[str, Heard | None] = dict.fromkeys(sorted(peers))
+        self._delays = {name: Delays() for name in self._heard}
 
     def note(self, region: str, summary: Summary, now: float) -> None:
         """Raises ValueError for a summary in another's name."""
         if summary.region != region or region not in self._heard:
             raise ValueError(f"region {region} tells a summary of {summary.region}")
-        self._heard[region] = Heard(summary, now)
+        heard = Heard(summary, now - self._delays[region].of(summary.made_at, now))
+        before = self._heard[region]
+        if before is None or heard.made >= before.made:  # a late one says nothing new
+            self._heard[region] = heard
 
     def usable(self, now: float) -> dict[str, Summary]:
         """The regions where something new may be placed."""
         return {
             name: heard.summary
             for name, heard in self._heard.items()
-            if heard is not None and now - heard.at <= OLD_S and self._objection(name) is None
+            if heard is not None and now - heard.made <= OLD_S and self._objection(name) is None
         }
 
     def age_s(self, region: str, now: float) -> float | None:
         heard = self._heard.get(region)
-        return None if heard is None else now - heard.at
+        return None if heard is None else now - heard.made
+
+    def epochs(self) -> dict[str, str]:
+        """Of the other regions' databases."""
+        return {name: heard.summary.epoch for name, heard in self._heard.items() if heard is not None}
+
+    def why_not(self, need: Need, now: float) -> dict[str, str]:
+        """Of the regions in which a job may run, why some need not be asked."""
+        found = {}
+        for name in filter(lambda name: names(need, name), self._heard):
+            heard, age_s = self._heard[name], self.age_s(name, now)
+            if heard is None or age_s is None:
+                found[name] = "it was not heard yet"
+            elif age_s > OLD_S:
+                found[name] = f"it was not heard for more than {OLD_S:g} s"
+            elif why := self._objection(name) or shortfall(need, heard.summary):
+                found[name] = why
+        return found
 
     def _objection(self, region: str) -> str | None:
         """By what that region told of itself: no other's word counts, lest one switches off all the others."""
@@ -68,7 +112,7 @@ class Board:
             if heard is None:
                 found.append(RegionView(name=name, state="silent"))
                 continue
-            age = now - heard.at
+            age = now - heard.made
             objection = self._objection(name) if age <= OLD_S else None  # what it said then may be mended since
             found.append(
                 RegionView(

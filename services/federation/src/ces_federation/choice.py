@@ -50,16 +50,23 @@ def _whole_cards(asked: Resources) -> int:
 def worth_asking(need: Need, summaries: Mapping[str, Summary]) -> list[str]:
     """At most three regions that may have room by what they told, the shortest queue first, then the most that would
     stay free. Sums cannot show that there is room, only that there is none."""
-    named = need.regions
-    fits = {
-        name: each
-        for name, each in summaries.items()
-        if (ANY_REGION in named or name in named)
-        and need.tenant in each.accepts
-        and each.free.holds(need.whole)
-        and each.largest.holds(need.largest)
-    }
+    fits = {name: each for name, each in summaries.items() if names(need, name) and shortfall(need, each) is None}
     return sorted(fits, key=lambda name: (fits[name].queued, -_left(need, fits[name]), name))[:MOST_ASKED]
+
+
+def names(need: Need, region: str) -> bool:
+    return ANY_REGION in need.regions or region in need.regions
+
+
+def shortfall(need: Need, summary: Summary) -> str | None:
+    """Why it need not be asked; without amounts, which change all the time."""
+    if need.tenant not in summary.accepts:
+        return f"it accepts no jobs of tenant {need.tenant}"
+    if not summary.free.holds(need.whole):
+        return "it has less free than the job asks for"
+    if not summary.largest.holds(need.largest):
+        return "none of its nodes has free what one task asks for"
+    return None
 
 
 def _left(need: Need, summary: Summary) -> float:
@@ -72,16 +79,18 @@ def in_order(bids: Mapping[str, BidAnswer]) -> list[str]:
 
 
 class Backoff:
-    """When a job is offered again that no region has taken: after 1 s, 2 s and so on, up to 30 s. ``now``: steady."""
+    """When a job is offered again that no region has taken: after ``first_s``, twice that and so on, up to ``most_s``.
+    ``now``: steady."""
 
-    FIRST_S, MOST_S, KEPT_S = 1.0, 30.0, 60.0
+    KEPT_S = 60.0
 
-    def __init__(self) -> None:
+    def __init__(self, first_s: float, most_s: float) -> None:
+        self._first_s, self._most_s = first_s, most_s
         self._waits: dict[str, tuple[float, float]] = {}  # job -> when again, and how long it waits after that
 
     def refused(self, job: str, now: float) -> None:
-        wait_s = self._waits.get(job, (0.0, self.FIRST_S))[1]
-        self._waits[job] = (now + wait_s, min(2 * wait_s, self.MOST_S))
+        wait_s = self._waits.get(job, (0.0, self._first_s))[1]
+        self._waits[job] = (now + wait_s, min(2 * wait_s, self._most_s))
 
     def waiting(self, now: float) -> list[str]:
         """Those that are not offered yet. Jobs that could have been for a minute, and were not, are forgotten."""

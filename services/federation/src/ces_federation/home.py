@@ -1,132 +1,181 @@
-"""This region as a home: its waiting jobs are offered to others, and those that run there are followed.
+"""This region as a home: its waiting jobs are offered to others.
 
 The steps of one job: *bids* of at most three regions, a *hold* in the best, the *decision*, which this region's manager
-writes down, and the *commit*, which is said until it is answered. This service keeps none of it: whenever it starts, it
-goes on with what its manager's database says."""
+writes down, and the *commit*, which is said until it is answered (``following``). This service keeps none of it:
+whenever it starts, it goes on with what its manager's database says."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import structlog
 from prometheus_client import Counter
-from pydantic import BaseModel
 
 from ces_common.bus.port import BusError
 from ces_common.fault_points import fault_point
-from ces_common.messages.base import Message
-from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
     HOLD_S,
     MAX_JOBS,
     MAX_SKIPPED,
-    SILENT_S,
     AwayJob,
-    AwayJobs,
-    AwayLogQuery,
     Bid,
     BidAnswer,
     Decision,
     FateAnswer,
     Hold,
+    NotTaken,
     OfferedJob,
     OfferedJobs,
     OffersQuery,
     Refusal,
     RemoteJob,
-    RemoteLogQuery,
-    RemoteStatus,
-    Reported,
-    ReportedJobs,
-    StatusAnswer,
-    StatusQuery,
+    TriesAnswer,
+    TriesQuery,
 )
+from ces_common.service import Hint
+from ces_federation.asking import Asker
 from ces_federation.board import Board
 from ces_federation.choice import Backoff, in_order, need_of, worth_asking
+from ces_federation.following import Following
 from ces_federation.manager_port import Manager
-from ces_federation.wire import Wire
 
 log = structlog.get_logger()
 OFFERS = Counter("ces_region_offers_total", "Jobs offered to other regions, by what became of it", ["outcome"])
 for _outcome in ("placed", "no-region", "no-bid", "not-held", "not-decided", "released", "error"):
     OFFERS.labels(_outcome)
-BID_S, HELD_S, WORD_S, LOOK_S = 8.0, 10.0, 3.0, 5.0  # for an answer
-STEP_S = 1.0
-WORDS_AT_ONCE = 8  # that one region is asked: a quarter of what it answers at once
-A = TypeVar("A", bound=BaseModel)
+ANSWER_S = 1.0  # for a bid, and for each word about a hold: nobody waits longer for a region that is frozen
+HELD_S = 8.0  # for a place, of a region that answers
+AGAIN_S = 0.1
+STEP_S, SOON_S = 1.0, 0.1  # between two looks at what waits: without and with news
+AT_ONCE = 16  # jobs that are being offered
+CONFLICTS = ("not-held", "not-decided")  # others were quicker: it is tried again soon
 
 
 class Home:
     """``clock``: steady."""
 
-    def __init__(self, manager: Manager, wire: Wire, board: Board, clock: Callable[[], float]) -> None:
-        self._manager, self._wire, self._board, self._clock = manager, wire, board, clock
-        self._backoff = Backoff()
-        self._heard: dict[str, float] = {}  # region -> when it answered last
-        self._began = clock()
-        self._following: dict[str, asyncio.Task[None]] = {}  # by region
+    def __init__(
+        self, manager: Manager, asker: Asker, board: Board, following: Following, clock: Callable[[], float]
+    ) -> None:
+        self._manager, self._asker, self._board, self._following = manager, asker, board, following
+        self._clock = clock
+        self._refusals, self._conflicts = Backoff(1.0, 30.0), Backoff(0.2, 10.0)
+        self._offering: dict[str, asyncio.Task[None]] = {}  # by job
+        self._left: dict[str, set[str]] = defaultdict(set)  # region -> jobs that it may hold for us in vain
+        self._beside: set[asyncio.Task[None]] = set()
+        self._hint = Hint()
+        following.on_released(lambda job: self._refusals.refused(job, clock()))
 
     async def run(self) -> None:
         try:
-            await asyncio.gather(self._repeat(self.offer_all), self._repeat(self.follow_all))
+            while True:
+                try:
+                    await self.offer_all()
+                except BusError as error:
+                    log.warning("the manager does not answer", error=str(error))
+                await asyncio.sleep(SOON_S)
+                await self._hint.wait(STEP_S - SOON_S)
         finally:
             await self.close()
 
     async def close(self) -> None:
-        """Follow no region any more."""
-        tasks = list(self._following.values())
+        """Offer nothing any more. What is held ends by itself."""
+        tasks = [*self._offering.values(), *self._beside]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _repeat(self, step: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await step()
-            except BusError as error:
-                log.warning("the manager does not answer", error=str(error))
-            await asyncio.sleep(STEP_S)
-
-    # jobs that wait here
-
     async def offer_all(self) -> None:
-        """Offer what may run elsewhere and found no room here. Raises BusError where the manager tells of none."""
-        query = OffersQuery(skip=self._backoff.waiting(self._clock())[:MAX_SKIPPED])
-        for each in (await self._manager.ask("region-offers", OfferedJobs, query)).items:
-            try:
-                outcome = await self.offer(each)
-            except BusError as error:  # about this job: the others are offered nonetheless
-                log.warning("a job cannot be offered", job=each.job, error=str(error)[:200])
-                outcome = "error"
+        """Begin to offer what may run elsewhere and found no room here; one job waits for no other. Raises BusError
+        where the manager tells of none."""
+        now = self._clock()
+        skip = [*self._offering, *self._refusals.waiting(now), *self._conflicts.waiting(now)]
+        for region, jobs in self._left.items():
+            if jobs and not self._asker.silent(region):
+                self._start(self._let_go(region))
+        if len(self._offering) >= AT_ONCE:
+            return
+        offered = await self._manager.ask("region-offers", OfferedJobs, OffersQuery(skip=skip[:MAX_SKIPPED]))
+        for each in offered.items[: AT_ONCE - len(self._offering)]:
+            if each.job not in self._offering:
+                self._offering[each.job] = asyncio.create_task(self._offer_one(each))
+
+    async def _offer_one(self, offered: OfferedJob) -> None:
+        outcome = "error"
+        try:
+            outcome = await self.offer(offered)
+        except BusError as error:
+            log.warning("a job cannot be offered", job=offered.job, error=str(error)[:200])
+        except Exception:
+            log.exception("a job cannot be offered", job=offered.job)
+        finally:
             OFFERS.labels(outcome).inc()
-            if outcome not in ("placed", "released"):  # that one counts where it is heard
-                self._backoff.refused(each.job, self._clock())
+            if outcome in CONFLICTS:
+                self._conflicts.refused(offered.job, self._clock())
+            elif outcome not in ("placed", "released"):  # that one counts where it is heard
+                self._refusals.refused(offered.job, self._clock())
+            del self._offering[offered.job]
+            self._hint.set()
 
     async def offer(self, offered: OfferedJob) -> str:
         """One job; what became of it."""
-        asked = worth_asking(need_of(offered.file), self._board.usable(self._clock()))
-        if not asked:
-            return "no-region"
-        answers = await asyncio.gather(
-            *(self._ask(name, "bid", Bid(file=offered.file), BidAnswer, BID_S) for name in asked)
-        )
-        bids = {name: bid for name, bid in zip(asked, answers, strict=True) if bid is not None}
-        names = in_order(bids)
+        usable = self._board.usable(self._clock())
+        heard = {name: each for name, each in usable.items() if not self._asker.silent(name)}
+        need = need_of(offered.file)
+        asked = worth_asking(need, heard)
+        bid = Bid(file=offered.file)
+        answers = await asyncio.gather(*(self._asker.ask(name, "bid", bid, BidAnswer, ANSWER_S) for name in asked))
+        bids = dict(zip(asked, answers, strict=True))
+        why = self._board.why_not(need, self._clock())
+        why |= dict.fromkeys(usable.keys() - heard.keys(), "it does not answer")
+        why |= {name: _refusal(answer) for name, answer in bids.items() if answer is None or not answer.feasible}
+        names = in_order({name: answer for name, answer in bids.items() if answer is not None})
         for name in names:
             began = self._clock()
-            held = await self._ask(
-                name, "hold", Hold(job=offered.job, attempt=offered.attempt, file=offered.file), FateAnswer, HELD_S
-            )
+            held = await self._hold(name, offered)
             if held is None or held.fate != "held" or held.remote is None:
-                continue  # where it is held without our knowing, its hold ends by itself
+                why[name] = "it does not answer" if held is None else held.reason or "others were quicker"
+                continue
             fault_point("region-held")
-            decision = Decision(job=offered.job, attempt=offered.attempt, region=name, remote=held.remote)
+            about = {"job": offered.job, "attempt": offered.attempt, "remote": held.remote}
+            decision = Decision(**about, region=name, epoch=held.epoch)
             return await self._decide(decision, self._clock() - began)
-        log.info("no region takes a job", job=offered.job, bids={name: bid.refusal for name, bid in bids.items()})
-        return "not-held" if names else "no-bid"
+        await self._note(offered, why)
+        if names:
+            return "not-held"
+        return "no-bid" if asked else "no-region"
+
+    async def _hold(self, region: str, offered: OfferedJob) -> FateAnswer | None:
+        """Ask until the job has its place there, or none; None where the region falls silent. What is held without our
+        knowing is let go later, or ends by itself."""
+        hold = Hold(job=offered.job, attempt=offered.attempt, file=offered.file)
+        until = self._clock() + HELD_S
+        while True:
+            answer = await self._asker.ask(region, "hold", hold, FateAnswer, ANSWER_S)
+            if answer is None:
+                self._left[region].add(offered.job)
+            if answer is None or answer.fate != "waiting":
+                return answer
+            if self._clock() >= until:
+                if answer.remote is not None:
+                    about = RemoteJob(job=offered.job, attempt=offered.attempt, remote=answer.remote)
+                    await self._asker.ask(region, "release", about, FateAnswer, ANSWER_S)
+                return FateAnswer(fate="released", reason=f"it found no place within {HELD_S:g} s")
+            await asyncio.sleep(AGAIN_S)
+
+    async def _let_go(self, region: str) -> None:
+        """Have a region that did not answer in time release what it holds nevertheless: others want the room."""
+        jobs = sorted(self._left[region] - self._offering.keys())[:MAX_JOBS]
+        if jobs and await self._asker.ask(region, "tries", TriesQuery(jobs=jobs), TriesAnswer, ANSWER_S) is not None:
+            self._left[region] -= set(jobs)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _decide(self, decision: Decision, took_s: float) -> str:
         if took_s > HOLD_S:  # it is released by now
@@ -135,117 +184,24 @@ class Home:
         if refused is None:
             fault_point("region-decided")
             log.info("a job runs elsewhere", job=decision.job, region=decision.region)
-            said = await self._follow_region(decision.region, [AwayJob(**decision.model_dump(), wanted="commit")])
+            said = await self._following.tell(AwayJob(**decision.model_dump(), wanted="commit"))
             return "released" if any(each.fate == "released" for each in said) else "placed"
         log.info("a job goes nowhere else", job=decision.job, why=refused)
-        await self._ask(decision.region, "release", _remote(decision), FateAnswer, WORD_S)
+        remote = RemoteJob(job=decision.job, attempt=decision.attempt, remote=decision.remote)
+        await self._asker.ask(decision.region, "release", remote, FateAnswer, ANSWER_S)
         return "not-decided"
 
-    # jobs that run elsewhere
-
-    async def follow_all(self) -> None:
-        """Begin a round with each region where the one before is over: one that is slow delays no other. Raises
-        BusError where the manager does not answer."""
-        for region, jobs in _by_region((await self._manager.ask("region-away", AwayJobs)).items).items():
-            if region not in self._following:
-                self._following[region] = asyncio.create_task(self._round(region, jobs))
-
-    async def follow(self, jobs: Sequence[AwayJob]) -> None:
-        """Ask what is to be asked of these jobs, and tell the manager what was said."""
-        await asyncio.gather(*(self._follow_region(name, some) for name, some in _by_region(jobs).items()))
-
-    async def _round(self, region: str, jobs: Sequence[AwayJob]) -> None:
+    async def _note(self, offered: OfferedJob, why: dict[str, str]) -> None:
+        """Have it told beside the reason why the job has no place at home."""
+        log.info("no region takes a job", job=offered.job, why=why)
+        if offered.not_taken == why:
+            return
+        said = NotTaken(job=offered.job, attempt=offered.attempt, why=why)
         try:
-            await self._follow_region(region, jobs)
-        except Exception:
-            log.exception("a region cannot be followed", region=region)
-        finally:
-            del self._following[region]
-
-    async def _follow_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
-        """What one region says is reported apart from what others say, lest it spoil theirs."""
-        reports = await self._of_region(region, jobs)
-        try:
-            for start in range(0, len(reports), MAX_JOBS):
-                await self._manager.ask("region-report", Refusal, ReportedJobs(items=reports[start : start + MAX_JOBS]))
+            await self._manager.ask("region-not-taken", Refusal, said)
         except BusError as error:
-            log.warning("what a region says is not taken", region=region, error=str(error)[:200])
-        return reports
-
-    async def _of_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
-        """Some words at a time: one that is never answered, though the region is there, holds up no other."""
-        answers = await self._statuses(region, [job for job in jobs if job.wanted == "status"])
-        words = [job for job in jobs if job.wanted != "status"]
-        for start in range(0, len(words), WORDS_AT_ONCE):
-            some = words[start : start + WORDS_AT_ONCE]
-            said = await asyncio.gather(
-                *(self._ask(region, job.wanted, _remote(job), FateAnswer, WORD_S) for job in some)
-            )
-            if not any(said):  # nor will it answer about the others
-                break
-            for job, fate in zip(some, said, strict=True):
-                if fate is None:
-                    continue
-                answers[job.job] = (fate, None)
-                if job.wanted == "commit":
-                    fault_point("region-committed")
-                    if fate.fate == "released":
-                        self._backoff.refused(job.job, self._clock())
-        return [report for job in jobs for report in self._reported(job, answers.get(job.job))]
-
-    async def _statuses(
-        self, region: str, jobs: Sequence[AwayJob]
-    ) -> dict[str, tuple[FateAnswer, RemoteStatus | None]]:
-        found: dict[str, tuple[FateAnswer, RemoteStatus | None]] = {}
-        for start in range(0, len(jobs), MAX_JOBS):
-            some = jobs[start : start + MAX_JOBS]
-            query = StatusQuery(items=[_remote(job) for job in some])
-            said = await self._ask(region, "status", query, StatusAnswer, WORD_S)
-            if said is None or not len(said.items) == len(said.statuses) == len(some):
-                break
-            for job, fate, status in zip(some, said.items, said.statuses, strict=True):
-                found[job.job] = (fate, status)
-        return found
-
-    def _reported(self, job: AwayJob, said: tuple[FateAnswer, RemoteStatus | None] | None) -> list[Reported]:
-        """Nothing, where the region has only just fallen silent."""
-        about = {**_remote(job).model_dump(), "region": job.region}
-        if said is not None:
-            return [Reported(**about, fate=said[0].fate, status=said[1])]
-        silent_s = self._clock() - self._heard.get(job.region, self._began)
-        return [Reported(**about)] if silent_s >= SILENT_S else []
-
-    # what is asked about them
-
-    async def logs(self, asked: AwayLogQuery) -> LogAnswer | None:
-        query = RemoteLogQuery(**_remote(asked).model_dump(), task=asked.task, offset=asked.offset, tail=asked.tail)
-        return await self._ask(asked.region, "logs", query, LogAnswer, LOOK_S)
-
-    async def flows(self, asked: Decision) -> bytes | None:
-        """As that region's manager tells them."""
-        try:
-            return await self._wire.ask(asked.region, "flows", _remote(asked).encode(), LOOK_S)
-        except (BusError, KeyError):
-            return None
-
-    async def _ask(self, region: str, operation: str, question: Message, model: type[A], timeout_s: float) -> A | None:
-        """None without an answer that can be read, which says nothing of what was done."""
-        try:
-            raw = await self._wire.ask(region, operation, question.encode(), timeout_s)
-            answer = model.model_validate_json(raw)
-        except (BusError, ValueError, KeyError) as error:  # KeyError: a region that is trusted no more
-            log.info("a region does not answer", region=region, asked=operation, error=str(error)[:200])
-            return None
-        self._heard[region] = self._clock()
-        return answer
+            log.warning("why a job was not taken cannot be told", job=offered.job, error=str(error)[:200])
 
 
-def _by_region(jobs: Sequence[AwayJob]) -> dict[str, list[AwayJob]]:
-    found: dict[str, list[AwayJob]] = defaultdict(list)
-    for job in jobs:
-        found[job.region].append(job)
-    return found
-
-
-def _remote(job: RemoteJob) -> RemoteJob:
-    return RemoteJob(job=job.job, attempt=job.attempt, remote=job.remote)
+def _refusal(answer: BidAnswer | None) -> str:
+    return "it does not answer" if answer is None else answer.refusal or "it has no room"

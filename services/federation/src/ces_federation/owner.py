@@ -22,19 +22,22 @@ from ces_common.messages.regions import (
     GuestJobQuery,
     GuestLogQuery,
     GuestStatusQuery,
+    GuestTriesQuery,
     Hold,
     HoldQuery,
     RemoteJob,
     RemoteLogQuery,
     StatusAnswer,
     StatusQuery,
+    TriesAnswer,
+    TriesQuery,
 )
 from ces_federation.manager_port import Manager
 from ces_federation.peers import Peer
 from ces_federation.wire import Handler, Wire
 
 log = structlog.get_logger()
-PLACED_S = 8.0  # within which a held job must have found its place
+PLACED_S = 0.5  # for which a question after a place waits for it, so that the asker sees that somebody is there
 LOOK_S = 0.2
 REFUSED = ("refused", "malformed")  # codes of a manager that has done nothing, and says why
 Q = TypeVar("Q", bound=BaseModel)
@@ -54,6 +57,7 @@ class Owner:
         wire.on("bid", self._bid)
         wire.on("hold", self._hold)
         wire.on("status", self._status)
+        wire.on("tries", self._tries)
         wire.on("logs", self._logs)
         wire.on("flows", self._flows)
         for word in ("commit", "release"):
@@ -69,14 +73,14 @@ class Owner:
             return BidAnswer(refusal=error.message).encode()
 
     async def _hold(self, region: str, data: bytes) -> bytes:
-        """Ask the manager until the job has its place, or none."""
+        """Ask the manager until the job has its place, or none; for a moment."""
         asked = Hold.model_validate_json(data)
         try:
             file = self.as_ours(region, asked.file)
             query = HoldQuery(home=region, job=asked.job, attempt=asked.attempt, file=file)
             until = self._clock() + PLACED_S
             while (answer := await self._manager.ask("region-hold", FateAnswer, query)).fate == "waiting":
-                if self._clock() >= until:  # its hold ends by itself
+                if self._clock() >= until:  # it is asked again, or its hold ends by itself
                     return answer.encode()
                 await asyncio.sleep(LOOK_S)
         except NotAccepted as error:
@@ -107,6 +111,10 @@ class Owner:
     async def _status(self, region: str, data: bytes) -> bytes:
         query = GuestStatusQuery(home=region, items=StatusQuery.model_validate_json(data).items)
         return (await self._manager.ask("region-status", StatusAnswer, query)).encode()
+
+    async def _tries(self, region: str, data: bytes) -> bytes:
+        query = GuestTriesQuery(home=region, jobs=TriesQuery.model_validate_json(data).jobs)
+        return (await self._manager.ask("region-tries", TriesAnswer, query)).encode()
 
     async def _logs(self, region: str, data: bytes) -> bytes:
         asked = RemoteLogQuery.model_validate_json(data)

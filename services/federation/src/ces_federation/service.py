@@ -13,7 +13,9 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, RemoteError
 from ces_common.messages.regions import AwayLogQuery, Decision, RegionList, Summary, Totals
 from ces_common.service import Hint
+from ces_federation.asking import Asker
 from ces_federation.board import Board
+from ces_federation.following import Following
 from ces_federation.home import Home
 from ces_federation.manager_port import Manager
 from ces_federation.owner import Owner
@@ -35,7 +37,8 @@ MANAGER_TOTALS = subjects.rpc("manager", "region-totals")
 
 
 class Federation:
-    """``bus``: of this region's cluster; ``wire_bus``: the account that reaches the others. ``clock``: steady."""
+    """``bus``: of this region's cluster; ``wire_bus``: the account that reaches the others. ``clock``: steady; ``now``:
+    seconds since the Unix epoch."""
 
     def __init__(
         self,
@@ -44,13 +47,17 @@ class Federation:
         settings: FederationSettings,
         peers: Mapping[str, Peer],
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
     ) -> None:
+        self._now = now
         self._bus, self._wire_bus, self._settings, self._peers, self._clock = bus, wire_bus, settings, peers, clock
         keys = {name: key_of(peer.token.get_secret_value()) for name, peer in peers.items()}
-        self.wire = Wire(wire_bus, settings.region, keys)
+        self.wire = Wire(wire_bus, settings.region, keys, now)
         self.board = Board(settings.region, settings.address_block, peers)
         manager = Manager(bus)
-        self.home = Home(manager, self.wire, self.board, clock)
+        asker = Asker(self.wire, peers, clock)
+        self.following = Following(manager, asker, self.board, clock)
+        self.home = Home(manager, asker, self.board, self.following, clock)
         self._owner = Owner(manager, peers, clock)
         self._hint = Hint()
         self._own: Totals | None = None
@@ -63,7 +70,7 @@ class Federation:
 
     async def run(self) -> None:
         await self.begin()
-        await asyncio.gather(self._tell_repeatedly(), self.home.run())
+        await asyncio.gather(self._tell_repeatedly(), self.home.run(), self.following.run())
 
     async def begin(self) -> None:
         """Begin to hear and to answer."""
@@ -77,6 +84,8 @@ class Federation:
             await self._bus.subscribe(pattern, self._changed)
 
     async def close(self) -> None:
+        await self.home.close()
+        await self.following.close()
         await self.wire.close()
 
     async def _changed(self, _: Message) -> None:
@@ -90,6 +99,7 @@ class Federation:
 
     async def tell(self) -> None:
         """Tell every region of this one. A manager that is away is not told of: the others see the summary grow old."""
+        made_at = self._now()
         try:
             self._own = Totals.model_validate_json(await self._bus.request(MANAGER_TOTALS, timeout_s=ASK_S))
         except (BusError, ValueError) as error:
@@ -99,16 +109,17 @@ class Federation:
             age = self.board.age_s(name, self._clock())
             AGE.labels(name).set(-1 if age is None else age)
             try:
-                await self.wire.tell(name, "summary", self._summary(self._own, peer).encode())
+                await self.wire.tell(name, "summary", self._summary(self._own, peer, made_at).encode())
             except BusError as error:
                 log.warning("a region cannot be told", region=name, error=str(error))
 
-    def _summary(self, totals: Totals, peer: Peer) -> Summary:
+    def _summary(self, totals: Totals, peer: Peer, made_at: float) -> Summary:
         return Summary(
             **totals.model_dump(),
             region=self._settings.region,
             block=self._settings.address_block,
             accepts=peer.accept,
+            made_at=made_at,
         )
 
     async def _take_summary(self, region: str, data: bytes) -> bytes:
@@ -116,16 +127,16 @@ class Federation:
         return b""
 
     async def _tell_logs(self, message: Message) -> bytes:
-        answer = await self.home.logs(AwayLogQuery.model_validate_json(message.data))
+        answer = await self.following.logs(AwayLogQuery.model_validate_json(message.data))
         if answer is None:
             raise RemoteError("silent", NO_ANSWER)
         return answer.encode()
 
     async def _tell_flows(self, message: Message) -> bytes:
-        answer = await self.home.flows(Decision.model_validate_json(message.data))
+        answer = await self.following.flows(Decision.model_validate_json(message.data))
         if answer is None:
             raise RemoteError("silent", NO_ANSWER)
-        return answer
+        return answer.encode()
 
     async def _tell_regions(self, _: Message) -> bytes:
         return RegionList(items=self.board.views(self._own, self._clock())).encode()

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 import structlog
-from prometheus_client import Counter
+from prometheus_client import Counter as Metric
 from ulid import ULID
 
 from ces_common import subjects
@@ -17,12 +19,29 @@ from ces_common.rates import SenderRate
 from ces_federation.seals import BadSeal, seal, unseal
 
 log = structlog.get_logger()
-REFUSED = Counter("ces_region_messages_refused_total", "Messages of other regions that were refused", ["region"])
+REFUSED = Metric("ces_region_messages_refused_total", "Messages of other regions that were refused", ["region"])
 ANSWER = "answer"
 LARGEST = 2 * 1024 * 1024  # bytes of one message; a job file is submitted with half of it at most
-PER_S, BURST = 50.0, 500  # messages of one region
-AT_ONCE = 32  # questions of one region that are being answered
+PER_S, BURST, AT_ONCE = 50.0, 500, 32  # messages of one region, and its questions that are being answered
+LOOKS_PER_S, LOOKS_BURST, LOOKS_AT_ONCE = 20.0, 100, 8  # the same of what people look at
+ANSWERS_PER_S, ANSWERS_BURST = 200.0, 1000
 ANSWER_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one region may say: ``per_s`` messages in the long run, ``burst`` at once, and how many of its questions are
+    being answered ``at_once``."""
+
+    per_s: float
+    burst: int
+    at_once: int
+
+
+WORDS = Limits(PER_S, BURST, AT_ONCE)  # what regions say to each other
+LOOKS = Limits(LOOKS_PER_S, LOOKS_BURST, LOOKS_AT_ONCE)  # what people look at, who must hold up none of that
+ANSWERS = Limits(ANSWERS_PER_S, ANSWERS_BURST, 0)  # to what was asked
+LOOKED_AT = ("logs", "flows")
 
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Answers a region's question. Whatever it raises, the asker gets no answer."""
@@ -38,11 +57,16 @@ class Wire:
         self._handlers: dict[str, Handler] = {}
         self._asked: dict[tuple[str, str], asyncio.Future[bytes]] = {}
         self._seen: dict[tuple[str, str], float] = {}  # questions, so that none is answered twice
-        self._answering: dict[str, set[asyncio.Task[None]]] = {region: set() for region in keys}
-        self._rate = SenderRate(PER_S, BURST)
+        self._answering: dict[tuple[str, Limits], set[asyncio.Task[None]]] = defaultdict(set)
+        self._rates = {limits: SenderRate(limits.per_s, limits.burst) for limits in (WORDS, LOOKS, ANSWERS)}
+        self._heard_of: Counter[str] = Counter()
 
     def on(self, operation: str, handler: Handler) -> None:
         self._handlers[operation] = handler
+
+    def heard_of(self, region: str) -> int:
+        """How many messages of it were heard."""
+        return self._heard_of[region]
 
     async def start(self) -> None:
         await self._bus.subscribe(subjects.of_region(self._region, subjects.ANY), self._heard)
@@ -86,20 +110,22 @@ class Wire:
         try:
             if len(message.data) > LARGEST:
                 raise BadSeal(f"{len(message.data)} bytes are too many")
-            if not self._rate.allows(region, time.monotonic()):
+            limits = _limits(operation)
+            if not self._rates[limits].allows(region, time.monotonic()):
                 raise BadSeal("too many messages at once")
             data = unseal(key, message.subject, message.data, self._clock())
         except BadSeal as error:
             REFUSED.labels(region).inc()
             log.warning("a message of another region is refused", region=region, error=str(error))
             return
+        self._heard_of[region] += 1
         if operation == ANSWER:
             waiting = self._asked.get((region, id_))
             if waiting is not None and not waiting.done():
                 waiting.set_result(data)
             return
-        handler, tasks = self._handlers.get(operation), self._answering[region]
-        if handler is None or self._is_repeated(region, id_) or len(tasks) >= AT_ONCE:
+        handler, tasks = self._handlers.get(operation), self._answering[region, limits]
+        if handler is None or self._is_repeated(region, id_) or len(tasks) >= limits.at_once:
             return
         task = asyncio.create_task(self._answer(region, id_, handler, data))
         tasks.add(task)
@@ -124,3 +150,9 @@ class Wire:
             log.warning("a region's question is not answered", region=region, error=str(error))
         except Exception:
             log.exception("a region's question is not answered", region=region)
+
+
+def _limits(operation: str) -> Limits:
+    if operation == ANSWER:
+        return ANSWERS
+    return LOOKS if operation in LOOKED_AT else WORDS

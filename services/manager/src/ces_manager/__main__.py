@@ -47,7 +47,7 @@ from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
-from ces_manager.regions import guests
+from ces_manager.regions.hold_ends import end_holds
 from ces_manager.replay.keyframes import keep_repeatedly
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
@@ -178,6 +178,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 note_repeatedly(database, measurements.speeds, duties),
                 keep_repeatedly(database, duties),
                 *([certificates.run()] if certificates is not None else []),
+                *([end_holds(database, duties)] if settings.region is not None else []),
             )
         finally:
             context.stop()
@@ -264,8 +265,6 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
-                if await database.read(lambda tx: guests.due(tx, database.clock.now())):
-                    await database.write(guests.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
             if duties.holds(HISTORY):

@@ -234,6 +234,9 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
             and view.waiting.text not in waiting_text(view.waiting, view.queue_status, now).plain
         ):
             facts.append(("has no place", view.waiting.text))
+    facts += [(f"region {region}", why) for region, why in sorted(view.not_taken.items())]
+    if view.remark is not None:
+        facts.append(("remark", view.remark))
     facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))
     if view.started_at is not None:
         facts.append(("started", f"{since(view.started_at, now)} ago"))

@@ -8,14 +8,16 @@ from sqlalchemy import Boolean, ForeignKey, Integer, String, UniqueConstraint, f
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ces_common.db.tables import ID, Base
-from ces_common.db.types import UtcTime
+from ces_common.db.types import Json, UtcTime
 
 
 class AwayRow(Base):
     """At home, of a job that may run elsewhere. Once it was decided: ``region`` and ``remote``, the job's id there, of
     which ``attempt``; ``committed``: that region has said so, if only once; ``forgotten``: it has said since that it
     holds it still, and is told again; ``remote_state``: what it said last; ``unknown_since``: since when it does not
-    answer; ``closed``: nothing more is asked of it."""
+    answer; ``closed``: nothing more is asked of it. ``epoch``: of this database, in which it is known whether the job
+    has left; in another one that is asked first. ``remote_epoch``: of the database of ``region``, as it last spoke of
+    the job. ``not_taken``: why other regions took it not, by region."""
 
     __tablename__ = "regions_away"
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
@@ -26,6 +28,9 @@ class AwayRow(Base):
     forgotten: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     closed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false(), index=True)
     remote_state: Mapped[str | None] = mapped_column(String(16))
+    epoch: Mapped[str | None] = mapped_column(String(36))
+    remote_epoch: Mapped[str | None] = mapped_column(String(128))
+    not_taken: Mapped[dict[str, str] | None] = mapped_column(Json(dict[str, str]))
     unknown_since: Mapped[datetime | None] = mapped_column(UtcTime)
 
 

@@ -113,7 +113,7 @@ class JobView(JobSummary):
     ``speeds``: what was measured of a malleable job, and ``predicted`` how fast the scheduler takes it to be at its
     size and those next to it, in units/s; empty where it does not run, or the scheduler does not say.
     ``regions``: others in which it may run; ``remote_state``: what the one where it runs said last; ``unknown_since``:
-    since when that one has not answered; None where it does.
+    since when that one has not answered; None where it does; ``not_taken``: why others took it not while it waits.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -129,6 +129,7 @@ class JobView(JobSummary):
     regions: list[str] = []
     remote_state: str | None = None
     unknown_since: datetime | None = None
+    not_taken: dict[str, str] = {}
     remark: str | None = None
 
 

@@ -14,12 +14,13 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Remark, Small
 from ces_common.states import JobState
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAX_DATASETS = 256  # of a region
 MAX_ACCEPTED = 64  # tenants of one region
 MAX_REGIONS = 64
 MAX_SKIPPED = 1000  # jobs that are not offered again yet
 MAX_JOBS = 200  # that are asked about at once
+MAX_FOUND = 4 * MAX_JOBS  # tries of them
 SILENT_S = 10.0  # after which a region that does not answer is told of
 HOLD_S = 15.0  # after which what is held for another region and not committed is released
 ROOMS = (1, 2, 4, 8, 16, 32)  # cores, that divide the buckets of the histogram
@@ -60,10 +61,12 @@ class Totals(Message):
 
 class Summary(Totals):
     """What one region tells another every two seconds. ``block``: the addresses of its workers. ``accepts``: tenants of
-    the region that it is told to, whose jobs may run here."""
+    the region that it is told to, whose jobs may run here. ``made_at``: when its manager was asked for the sums, in
+    seconds since the Unix epoch by that region's own clock."""
 
     region: RegionName
     protocol: Small = PROTOCOL
+    made_at: Amount = 0.0
     block: IPv4Network
     accepts: Annotated[list[TenantName], Field(max_length=MAX_ACCEPTED)] = []
 
@@ -110,11 +113,13 @@ class RemoteJob(Message):
 
 
 class OfferedJob(Message):
-    """A waiting job that may run in other ``regions``; ``any`` stands for all."""
+    """A waiting job that may run in other ``regions``; ``any`` stands for all. ``not_taken``: what was last said of
+    why others took it not."""
 
     job: Id
     attempt: Small
     file: JobFile
+    not_taken: dict[str, str] = {}
 
     @property
     def may_run_in(self) -> Sequence[str]:
@@ -132,9 +137,11 @@ class OfferedJobs(Message):
 
 
 class Decision(RemoteJob):
-    """The home's word that a job runs in that region: the point from which on it runs nowhere else."""
+    """The home's word that a job runs in that region: the point from which on it runs nowhere else. ``epoch``: of the
+    database that held it there; None in what is asked later."""
 
     region: RegionName
+    epoch: Id | None = None
 
 
 class Refusal(Message):
@@ -152,8 +159,30 @@ class AwayJob(Decision):
     wanted: Wanted
 
 
+class AwayQuery(Message):
+    """``epochs``: of other regions' databases, as these told last."""
+
+    epochs: Annotated[dict[RegionName, Id], Field(max_length=MAX_REGIONS)] = {}
+
+
+class DoubtfulJob(Message):
+    """A job that may have left home in what home's database has lost, to one of ``regions``; ``any`` stands for all."""
+
+    job: HomeId
+    regions: list[str]
+
+
 class AwayJobs(Message):
     items: list[AwayJob] = []
+    doubtful: list[DoubtfulJob] = []
+
+
+class NotTaken(Message):
+    """Why other regions took a waiting job not, by region."""
+
+    job: Id
+    attempt: Small
+    why: Annotated[dict[RegionName, Remark], Field(max_length=MAX_REGIONS)]
 
 
 Fate = Literal["held", "waiting", "released", "committed", "unknown"]
@@ -163,15 +192,25 @@ ran."""
 
 
 class Reported(RemoteJob):
-    """What a region said of a job. ``fate``: None where it did not answer. ``status``: of one that runs there."""
+    """What a region said of a job. ``fate``: None where it did not answer. ``status``: of one that runs there.
+    ``epoch``: of the database that says so."""
 
     region: RegionName
+    epoch: Id | None = None
     fate: Fate | None = None
     status: RemoteStatus | None = None
 
 
 class ReportedJobs(Message):
     items: Annotated[list[Reported], Field(max_length=MAX_JOBS)] = []
+
+
+class ClearedJobs(Message):
+    """Doubtful jobs of which every region that may have had them has said what it has. ``found``: the tries that were
+    committed, also of jobs about which some region has not answered yet."""
+
+    jobs: Annotated[list[HomeId], Field(max_length=MAX_JOBS)] = []
+    found: Annotated[list[Decision], Field(max_length=MAX_FOUND)] = []
 
 
 class GuestQuery(Message):
@@ -205,6 +244,23 @@ class GuestLogQuery(GuestJobQuery):
     tail: Small | None = None
 
 
+class TriesQuery(Message):
+    """Which tries of these jobs does a region have? What it holds and nobody has committed is released by that."""
+
+    jobs: Annotated[list[HomeId], Field(max_length=MAX_JOBS)] = []
+
+
+class GuestTriesQuery(GuestQuery, TriesQuery):
+    pass
+
+
+class TriesAnswer(Message):
+    """Those that were committed, over or not."""
+
+    epoch: Id
+    items: Annotated[list[RemoteJob], Field(max_length=MAX_FOUND)] = []
+
+
 class AwayLogQuery(Decision):
     task: Id
     offset: Count = 0
@@ -233,9 +289,10 @@ class Hold(Message):
 
 
 class FateAnswer(Message):
-    """``remote``: the job's id there; None where there is none."""
+    """``remote``: the job's id there; None where there is none. ``epoch``: of the database that says so."""
 
     fate: Fate
+    epoch: Id | None = None
     remote: RemoteId | None = None
     reason: Remark | None = None
 

@@ -16,6 +16,7 @@ from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PlanVie
 from ces_common.states import JOB_WAITS, JobState
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
+from ces_manager.jobs.doubts import doubt
 from ces_manager.jobs.records import reservations_of
 from ces_manager.jobs.spec import spec_fields
 from ces_manager.jobs.transitions import allocations_of, job_row
@@ -33,12 +34,14 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     by_task = {allocation.task: allocation for allocation in allocations}
     nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
-    away = tx.session.get(AwayRow, row.id) if row.region is not None else None
+    away = tx.session.get(AwayRow, row.id)
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
         waiting=row.waiting,
         remote_state=None if away is None else away.remote_state,
         unknown_since=None if away is None else away.unknown_since,
+        not_taken=(away.not_taken or {}) if away is not None and row.state is JobState.QUEUED else {},
+        remark=doubt(tx, row) if row.state is JobState.QUEUED else None,
         speeds=row.speeds,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],

@@ -91,7 +91,7 @@ def submit_job(
     tx.session.add(row)
     if jobfile.regions:
         tx.session.flush()
-        tx.session.add(AwayRow(job=row.id))
+        tx.session.add(AwayRow(job=row.id, epoch=tx.cluster().epoch))
     emit_job(tx, row, None)
     return row
 

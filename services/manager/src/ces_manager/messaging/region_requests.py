@@ -12,33 +12,40 @@ from sqlalchemy import select
 from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, Bus, BusError, Message, RemoteError
 from ces_common.db.tables import AllocationRow, JobRow
-from ces_common.db.uow import ReadTx
+from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.fault_points import fault_point
 from ces_common.messages.base import Message as Wire
 from ces_common.messages.queries import LogAnswer, LogQuery, PlanAnswer, PlanQuery
 from ces_common.messages.regions import (
     AwayJobs,
+    AwayQuery,
     BidAnswer,
+    ClearedJobs,
     Decision,
+    FateAnswer,
     GuestFile,
     GuestJobQuery,
     GuestLogQuery,
     GuestStatusQuery,
+    GuestTriesQuery,
     HoldQuery,
+    NotTaken,
     OfferedJobs,
     OffersQuery,
     Refusal,
     ReportedJobs,
     StatusAnswer,
+    TriesAnswer,
 )
 from ces_common.queuefile import QueueFile
 from ces_manager.database import Database
 from ces_manager.errors import ManagerError
+from ces_manager.jobs.doubts import doubtful_jobs
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, problem_of
 from ces_manager.network.flow_rates import job_flows_view
 from ces_manager.queue.live import LiveQueue
-from ces_manager.regions import away, guests
+from ces_manager.regions import away, clearing, guests
 from ces_manager.regions.totals import totals
 
 log = structlog.get_logger()
@@ -62,13 +69,16 @@ class RegionRequests:
         await self._bus.serve(subjects.rpc("manager", "region-totals"), self._totals, largest=0, queue=QUEUE)
         await self._on("region-offers", OffersQuery, self._offers)
         await self._on("region-decide", Decision, self._decide)
-        await self._on("region-away", Wire, self._away)
+        await self._on("region-not-taken", NotTaken, self._not_taken)
+        await self._on("region-away", AwayQuery, self._away)
+        await self._on("region-cleared", ClearedJobs, self._cleared)
         await self._on("region-report", ReportedJobs, self._report)
         await self._on("region-bid", GuestFile, self._bid)
         await self._on("region-hold", HoldQuery, self._hold)
         await self._on("region-commit", GuestJobQuery, self._commit)
         await self._on("region-release", GuestJobQuery, self._release)
         await self._on("region-status", GuestStatusQuery, self._status)
+        await self._on("region-tries", GuestTriesQuery, self._tries)
         await self._on("region-logs", GuestLogQuery, self._logs)
         await self._on("region-flows", GuestJobQuery, self._flows)
 
@@ -102,8 +112,18 @@ class RegionRequests:
         fault_point("region-decide")
         return Refusal(refusal=refusal)
 
-    async def _away(self, _: Wire) -> AwayJobs:
-        return AwayJobs(items=await self._database.read(away.open_jobs))
+    async def _not_taken(self, said: NotTaken) -> Refusal:
+        await self._database.write(lambda tx: away.note_not_taken(tx, said))
+        return Refusal()
+
+    async def _away(self, asked: AwayQuery) -> AwayJobs:
+        return await self._database.read(
+            lambda tx: AwayJobs(items=away.open_jobs(tx, asked.epochs), doubtful=doubtful_jobs(tx))
+        )
+
+    async def _cleared(self, said: ClearedJobs) -> Refusal:
+        await self._database.write(lambda tx: clearing.clear(tx, said))
+        return Refusal()
 
     async def _report(self, reported: ReportedJobs) -> Refusal:
         news = await self._database.read(lambda tx: away.has_news(tx, reported.items))
@@ -130,21 +150,38 @@ class RegionRequests:
         )
 
     async def _hold(self, asked: HoldQuery) -> Wire:
-        answer = await self._database.write(lambda tx: guests.hold(tx, asked, self._queue), f"region:{asked.home}")
+        answer = await self._answer(asked.home, lambda tx: guests.hold(tx, asked, self._queue))
         fault_point("region-hold")
         return answer
 
     async def _commit(self, asked: GuestJobQuery) -> Wire:
-        answer = await self._database.write(lambda tx: guests.commit(tx, asked), f"region:{asked.home}")
+        answer = await self._answer(asked.home, lambda tx: guests.commit(tx, asked))
         fault_point("region-commit")
         return answer
 
     async def _release(self, asked: GuestJobQuery) -> Wire:
-        return await self._database.write(lambda tx: guests.release(tx, asked), f"region:{asked.home}")
+        return await self._answer(asked.home, lambda tx: guests.release(tx, asked))
+
+    async def _answer(self, home: str, act: Callable[[WriteTx], FateAnswer]) -> FateAnswer:
+        """With the epoch of the database that says so."""
+
+        def of_epoch(tx: WriteTx) -> FateAnswer:
+            return act(tx).model_copy(update={"epoch": tx.cluster().epoch})
+
+        return await self._database.write(of_epoch, f"region:{home}")
 
     async def _status(self, asked: GuestStatusQuery) -> StatusAnswer:
-        found = await self._database.read(lambda tx: guests.statuses(tx, asked.home, asked.items))
-        return StatusAnswer(items=[fate for fate, _ in found], statuses=[status for _, status in found])
+        found, epoch = await self._database.read(
+            lambda tx: (guests.statuses(tx, asked.home, asked.items), tx.cluster().epoch)
+        )
+        fates = [fate.model_copy(update={"epoch": epoch}) for fate, _ in found]
+        return StatusAnswer(items=fates, statuses=[status for _, status in found])
+
+    async def _tries(self, asked: GuestTriesQuery) -> TriesAnswer:
+        return await self._database.write(
+            lambda tx: TriesAnswer(epoch=tx.cluster().epoch, items=guests.tries(tx, asked.home, asked.jobs)),
+            f"region:{asked.home}",
+        )
 
     async def _logs(self, asked: GuestLogQuery) -> LogAnswer:
         place = await self._database.read(lambda tx: _place_of(tx, guests.guest_job(tx, asked), asked.task))

@@ -12,6 +12,7 @@ from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
 from ces_manager.jobs.checkpoints import place_first
 from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
+from ces_manager.jobs.doubts import doubt
 from ces_manager.jobs.job_metrics import note_step
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
@@ -118,6 +119,8 @@ def _reason_against(
         return Misfit(Obstacle.OUTDATED, f"job {row.name} is {row.state.value}, not queued")
     if row.attempt != plan.attempt:
         return Misfit(Obstacle.OUTDATED, f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}")
+    if (why := doubt(tx, row)) is not None:
+        return Misfit(Obstacle.OUTDATED, why)
     links = {hop for flow in plan.flows for hop in pairwise(flow.path)}
     nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
     return misfit(tasks, flows, plan.assignments, plan.flows, residual_of(tx, nodes, links), cards=plan.cards)

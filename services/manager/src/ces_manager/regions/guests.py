@@ -6,14 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from ces_common.db.region_tables import GuestRow
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.jobfile import JobFile
 from ces_common.messages.identities import Identity
-from ces_common.messages.regions import HOLD_S, FateAnswer, GuestFile, GuestJobQuery, HoldQuery, RemoteJob, RemoteStatus
+from ces_common.messages.regions import (
+    HOLD_S,
+    MAX_FOUND,
+    FateAnswer,
+    GuestFile,
+    GuestJobQuery,
+    HoldQuery,
+    RemoteJob,
+    RemoteStatus,
+)
 from ces_common.queuefile import QueueFile
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER, JobState
@@ -129,6 +138,25 @@ def end_holds(tx: WriteTx) -> int:
         why = f"held for region {guest.home} for {HOLD_S:g} s, which did not commit it"
         _end(tx, job_row(tx, guest.job), why)
     return len(ended)
+
+
+def next_end(tx: ReadTx) -> datetime | None:
+    """When the first hold ends that nobody has committed yet."""
+    query = select(func.min(GuestRow.hold_until)).join(JobRow, JobRow.id == GuestRow.job)
+    return tx.session.scalar(query.where(~GuestRow.committed, JobRow.state.not_in(JOB_OVER)))
+
+
+def tries(tx: WriteTx, home: str, jobs: Sequence[str]) -> list[RemoteJob]:
+    """Those of a home's jobs that were committed. The others are released: whoever asks has lost what it knew of them,
+    and nobody who knew it before may commit one afterwards."""
+    found = []
+    query = select(GuestRow).where(GuestRow.home == home, GuestRow.home_job.in_(jobs)).order_by(GuestRow.job)
+    for guest in tx.session.scalars(query).all():
+        if guest.committed:
+            found.append(RemoteJob(job=guest.home_job, attempt=guest.home_attempt, remote=guest.job))
+        else:
+            _end(tx, job_row(tx, guest.job), f"region {home} has lost what it knew of it")
+    return found[-MAX_FOUND:]
 
 
 def statuses(tx: ReadTx, home: str, jobs: Sequence[RemoteJob]) -> list[tuple[FateAnswer, RemoteStatus | None]]:
