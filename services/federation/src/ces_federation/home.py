@@ -60,10 +60,18 @@ A = TypeVar("A", bound=BaseModel)
 
 
 class Home:
-    """``clock``: steady."""
+    """``clock``: steady. ``split``: called with a job that no region took as a whole."""
 
-    def __init__(self, manager: Manager, wire: Wire, board: Board, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        wire: Wire,
+        board: Board,
+        clock: Callable[[], float],
+        split: Callable[[OfferedJob], None] = lambda _: None,
+    ) -> None:
         self._manager, self._wire, self._board, self._clock = manager, wire, board, clock
+        self._split = split
         self._backoff = Backoff()
         self._heard: dict[str, float] = {}  # region -> when it answered last
         self._began = clock()
@@ -102,6 +110,8 @@ class Home:
                 log.warning("a job cannot be offered", job=each.job, error=str(error)[:200])
                 outcome = "error"
             OFFERS.labels(outcome).inc()
+            if outcome in ("no-region", "no-bid", "not-held"):
+                self._split(each)
             if outcome not in ("placed", "released"):  # that one counts where it is heard
                 self._backoff.refused(each.job, self._clock())
 

@@ -39,6 +39,7 @@ from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.secret_requests import serve_secrets
 from ces_manager.messaging.span_intake import SpanIntake
+from ces_manager.messaging.split_requests import SplitRequests
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
@@ -47,7 +48,7 @@ from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
-from ces_manager.regions import guests
+from ces_manager.regions import guests, parts
 from ces_manager.replay.keyframes import keep_repeatedly
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
@@ -147,6 +148,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await spans.serve(bus)
         if settings.region is not None:
             await RegionRequests(bus, database, context.live_queue, queue, measurements).serve()
+            await SplitRequests(bus, database, queue, settings.address_block).serve()
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()
@@ -264,8 +266,9 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
-                if await database.read(lambda tx: guests.due(tx, database.clock.now())):
-                    await database.write(guests.end_holds)
+                for holds in (guests, parts):
+                    if await database.read(lambda tx, holds=holds: holds.due(tx, database.clock.now())):
+                        await database.write(holds.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
             if duties.holds(HISTORY):
