@@ -33,12 +33,16 @@ class Regions:
 
 
 @contextmanager
-def running_regions(folder: Path, topologies: Mapping[str, Topology], network: str = "none") -> Iterator[Regions]:
-    """One region of each topology, neighbours joined by a border link; all of it is taken away at the end."""
+def running_regions(
+    folder: Path, topologies: Mapping[str, Topology], network: str = "none", *, borders: bool = False
+) -> Iterator[Regions]:
+    """One region of each topology; all of it is taken away at the end. ``borders``: neighbours are joined by a border
+    link."""
     names = {name: f"{name}{os.getpid()}" for name in topologies}  # others may run these tests on this machine
     hub_at = HubFiles(folder / "hub")
     hub = prepare(hub_at, "hub", {names[name]: folder / name for name in topologies})
-    there = places(hub_at, hub, {names[name]: gateway_of(topology) for name, topology in topologies.items()})
+    gateways = {names[name]: gateway_of(topology) for name, topology in topologies.items()} if borders else {}
+    there = places(hub_at, hub, gateways)
     made = {
         name: Cluster(
             ClusterSpec.model_validate(
@@ -60,7 +64,7 @@ def running_regions(folder: Path, topologies: Mapping[str, Topology], network: s
         start_hub(hub_at)
         with ThreadPoolExecutor(len(made)) as threads:
             list(threads.map(Cluster.start, made.values()))
-        if network == "tc":
+        if borders and network == "tc":
             join_regions(there)
         with ExitStack() as clients:
             clusters = {

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 from itertools import combinations, pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -75,7 +76,11 @@ class HubFiles:
 def _trusted(hub: HubFiles, name: str, peer: str, border: BorderEnds | None) -> dict[str, object]:
     """All regions of one machine are one user's: each lets the jobs of the others' usual tenant in."""
     token = hub.pair(name, peer).read_text().strip()
-    trusted = {"token": token, "accept": [DEFAULT_TENANT], "tenants": {DEFAULT_TENANT: DEFAULT_TENANT}}
+    trusted: dict[str, object] = {
+        "token": token,
+        "accept": [DEFAULT_TENANT],
+        "tenants": {DEFAULT_TENANT: DEFAULT_TENANT},
+    }
     return trusted if border is None else trusted | {"border": border.model_dump()}
 
 
@@ -92,12 +97,14 @@ def region_names(hub: str, count: int) -> list[str]:
     return [f"{hub}{number}" for number in range(1, count + 1)]
 
 
-def places(files: HubFiles, hub: Hub, gateways: Mapping[str, str]) -> dict[str, RegionPlace]:
-    """Where each region stands. ``gateways``: of each, the node at the ends of its border links, which lead to the
-    regions before and after it."""
+def places(files: HubFiles, hub: Hub, gateways: Mapping[str, str] = MappingProxyType({})) -> dict[str, RegionPlace]:
+    """Where each region stands. ``gateways``: of those that have border links, the node at which these end; they lead to
+    the regions before and after."""
     names = list(hub.regions)
     borders: dict[str, dict[str, BorderEnds]] = {name: {} for name in names}
     for one, other in pairwise(names):
+        if not {one, other} <= gateways.keys():
+            continue
         for here, there in ((one, other), (other, one)):
             ends = BorderEnds(gateway=gateways[here], there=gateways[there], bandwidth=BORDER)
             borders[here][there] = ends

@@ -1,9 +1,9 @@
 """This region as the home of jobs that no region has room for as a whole: it splits them over two.
 
 The steps of one job: the *small problem*, a *hold* of each part in its region, the *decision*, which this region's
-manager writes down where every region holds its part, then what that manager says next of each part: its *commit*, and,
-once all are committed and ready, its *start*. After any no all is released, and it is tried again a little later; nobody
-waits while holding. This service keeps none of it: whenever it starts, it goes on with what its manager says."""
+manager writes down where every region holds its part, then what that manager says next of each part: its *commit*,
+and, once all are committed and ready, its *start*. After any no all is released, and it is tried again a little later;
+nobody waits while holding. This service keeps none of it: whenever it starts, it goes on with what its manager says."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import structlog
 from prometheus_client import Counter
@@ -192,7 +193,10 @@ class SplitHome:
             if region not in self._following:
                 task = asyncio.create_task(self.follow_region(region, some))
                 self._following[region] = task
-                task.add_done_callback(lambda _, region=region: self._following.pop(region, None))
+                task.add_done_callback(partial(self._followed, region))
+
+    def _followed(self, region: str, _: asyncio.Task[None]) -> None:
+        del self._following[region]
 
     async def follow_region(self, region: str, items: list[PartToAsk]) -> None:
         for start in range(0, len(items), WORDS_AT_ONCE):

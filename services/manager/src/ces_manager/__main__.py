@@ -266,9 +266,10 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
-                for holds in (guests, parts):
-                    if await database.read(lambda tx, holds=holds: holds.due(tx, database.clock.now())):
-                        await database.write(holds.end_holds)
+                now = database.clock.now()
+                if await database.read(lambda tx: [*guests.due(tx, now), *parts.due(tx, now)]):
+                    await database.write(guests.end_holds)
+                    await database.write(parts.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
             if duties.holds(HISTORY):

@@ -8,14 +8,6 @@ from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.region_tables import AwayRow, GuestRow, PartRow, SplitRow
 from ces_common.db.trace_tables import SpanRow
 
-TABLES = (
-    AccessTokenRow,
-    AuditRow,
-    AwayRow,
-    GuestRow,
-    KeyframeRow,
-    PartRow,
-    SpanRow,
-    SplitRow,
-)  # of each module that stands on ``tables``
+# Of each module that stands on ``tables``.
+TABLES = (AccessTokenRow, AuditRow, AwayRow, GuestRow, KeyframeRow, PartRow, SpanRow, SplitRow)
 METADATA = AccessTokenRow.metadata

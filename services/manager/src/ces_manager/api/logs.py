@@ -138,7 +138,8 @@ async def follow_logs(
                     logs.setdefault(
                         f"{run.remote} {each.name}", _from_region(context, run, each.name, task is None, tail)
                     )
-        for part in view.parts and await context.database.read(lambda tx: parts_of(tx, job)):
+        parts = await context.database.read(lambda tx: parts_of(tx, job)) if view.parts else []
+        for part in parts:
             await _add_part(context, part, task, tail, logs)
         for log in logs.values():
             if not log.complete or view.state not in JOB_OVER:

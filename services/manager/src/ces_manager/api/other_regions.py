@@ -67,19 +67,16 @@ async def split_flows(
     context: Context, job: str, parts: Sequence[PartState], since: datetime | None = None
 ) -> JobFlowsView:
     """A split job's flows, each as the region tells it where it begins. Raises Unavailable."""
+    views = [await _part_flows(context, part, since) for part in parts]
+    found = [flow for part, view in zip(parts, views, strict=True) for flow in view.flows if flow.src in part.tasks]
+    return views[0].model_copy(update={"id": job, "flows": found})
+
+
+async def _part_flows(context: Context, part: PartState, since: datetime | None) -> JobFlowsView:
+    if part.region != context.region:
+        return await remote_flows(context, run_of(part))
     now = context.database.clock.now()
-    found, view = [], None
-    for part in parts:
-        if part.region == context.region:
-            remote = part.remote
-            view = await context.database.read(
-                lambda tx, remote=remote: job_flows_view(tx, remote, context.measurements, now, since)
-            )
-        else:
-            view = await remote_flows(context, run_of(part))
-        found += [flow for flow in view.flows if flow.src in part.tasks]
-    assert view is not None  # a split job has parts
-    return view.model_copy(update={"id": job, "flows": found})
+    return await context.database.read(lambda tx: job_flows_view(tx, part.remote, context.measurements, now, since))
 
 
 async def _ask(context: Context, operation: str, data: bytes, timeout_s: float) -> bytes:

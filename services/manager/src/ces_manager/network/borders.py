@@ -87,7 +87,7 @@ Standing = tuple[str, str, str, str, int, int]
 def _wanted(tx: ReadTx, setups: Iterable[BorderSetup]) -> dict[str, Standing]:
     """By the node that stands for the other gateway: region, subnet, network, own gateway, bandwidth out and in. Both
     ends must have a data plane, or neither."""
-    found = {}
+    found: dict[str, Standing] = {}
     for setup in setups:
         gateway = tx.session.get(NodeRow, setup.gateway)
         if setup.far is None or gateway is None or gateway.network != setup.far.network:

@@ -14,7 +14,7 @@ from ces_common.db.region_tables import PartRow
 from ces_common.db.tables import JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import PartCommitted
-from ces_common.messages.regions import HOLD_S, RemoteStatus
+from ces_common.messages.regions import HOLD_S, GuestFile, RemoteStatus
 from ces_common.messages.split import PartAnswer, PartCommitQuery, PartHoldQuery, PartId, PartQuery, Place, TaskPlace
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
@@ -39,7 +39,7 @@ def hold(tx: WriteTx, asked: PartHoldQuery, queue: QueueFile) -> PartAnswer:
             return _stand(tx, part, row)
         tx.session.delete(part)  # released before; nothing of it ran
         tx.session.flush()
-    file = as_guest(asked)
+    file = as_guest(GuestFile(home=asked.home, file=asked.file))
     if file.elastic is not None:
         raise Invalid("elastic", "a malleable job is not split over regions")
     row = submit_job(tx, file, queue=queue, written=written_out(file, asked.piece, border_nodes(tx)))

@@ -27,7 +27,7 @@ def heard(part: PartState, answer: PartAnswer) -> PartState:
     """The part with what its region says of it. What was said once stays said, but for the database that has lost it:
     that one's ``unknown`` is taken as an end."""
     status = answer.status
-    ended = status is not None and status.state in JOB_OVER
+    failed = status is not None and status.state in JOB_OVER and not succeeded(status.state)
     committed = answer.fate == "committed"
     return part.model_copy(
         update={
@@ -35,7 +35,7 @@ def heard(part: PartState, answer: PartAnswer) -> PartState:
             "ready": part.ready or (committed and answer.ready),
             "started": part.started or answer.started,
             "over": part.over or answer.over,
-            "lost": part.lost or answer.fate in ("released", "unknown") or (ended and not succeeded(status.state)),
+            "lost": part.lost or failed or answer.fate in ("released", "unknown"),
             "state": part.state if status is None else status.state,
             "reason": (None if status is None else status.reason) or answer.reason or part.reason,
         }
