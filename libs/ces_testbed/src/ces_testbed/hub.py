@@ -98,8 +98,8 @@ def region_names(hub: str, count: int) -> list[str]:
 
 
 def places(files: HubFiles, hub: Hub, gateways: Mapping[str, str] = MappingProxyType({})) -> dict[str, RegionPlace]:
-    """Where each region stands. ``gateways``: of those that have border links, the node at which these end; they lead to
-    the regions before and after."""
+    """Where each region stands. ``gateways``: of those that have border links, the node at which these end; they lead
+    to the regions before and after."""
     names = list(hub.regions)
     borders: dict[str, dict[str, BorderEnds]] = {name: {} for name in names}
     for one, other in pairwise(names):

@@ -266,9 +266,9 @@ async def expire_repeatedly(
                     database.committed()
                 if len(due.lost) == LOST_AT_ONCE:  # there may be more
                     continue
-                now = database.clock.now()
-                if await database.read(lambda tx: [*guests.due(tx, now), *parts.due(tx, now)]):
+                if await database.read(lambda tx: guests.due(tx, database.clock.now())):
                     await database.write(guests.end_holds)
+                if await database.read(lambda tx: parts.due(tx, database.clock.now())):
                     await database.write(parts.end_holds)
             else:
                 await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
