@@ -3,32 +3,55 @@ whatever else is sent there."""
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, star
-from measured_traffic import arrived, rate
+from measured_traffic import arrived, rate, said
 from region_clusters import Regions, running_regions
 from waiting import wait_for
 
+from ces_common.messages.api import JobView
+from ces_common.names import router_address
 from ces_common.quantities import parse_bandwidth
+from ces_common.states import JOB_OVER
+from ces_edge_agent.dataplane.netlink.namespace import in_namespace
 
 pytestmark = [pytest.mark.alone, pytest.mark.needs("root")]
 SEND_S, WARM_S = 20.0, 3.0
 TOLERANCE = 0.01
-RATES = {  # over the border, both ways at once
+FRAME, PAYLOAD = 1514, 1448  # bytes of a full Ethernet frame, as classes count, and of what TCP carries in it
+GATEWAY = "s1"
+LIFE_S = 2
+RATES = {  # of every pair of tasks, of which two are in one region and one in the other
     ("w-0-0", "w-1-0"): "20Mbit",
     ("w-1-0", "w-0-0"): "12Mbit",
+    ("w-1-0", "w-2-0"): "16Mbit",
+    ("w-2-0", "w-1-0"): "10Mbit",
+    ("w-2-0", "w-0-0"): "14Mbit",
+    ("w-0-0", "w-2-0"): "18Mbit",
 }
 
 
 @pytest.fixture(scope="module")
-def regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Regions]:
+def _regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Regions]:
     topologies = {"near": star(2), "far": star(2)}
     with running_regions(tmp_path_factory.mktemp("split"), topologies, "tc", borders=True) as made:
         wait_for(lambda: all(map(joined, made.clusters.values())), "the regions know the link between them")
         yield made
+
+
+@pytest.fixture
+def regions(_regions: Regions) -> Iterator[Regions]:
+    yield _regions
+    _regions.check()
 
 
 def joined(cluster: FaultCluster) -> bool:
@@ -36,20 +59,103 @@ def joined(cluster: FaultCluster) -> bool:
     return all(each.summary is not None and each.summary.borders for each in views)
 
 
-def gang(name: str, command: dict[str, Any], rates: dict[tuple[str, str], str] = RATES) -> dict[str, Any]:
+def gang(name: str, command: dict[str, Any], rates: dict[tuple[str, str], str] = RATES, **more: Any) -> dict[str, Any]:
     """Three tasks, each of which needs a node of its own: a region has two."""
     edges = [{"src": src, "dst": dst, "bandwidth": {"min": each, "max": each}} for (src, dst), each in rates.items()]
     tasks = [
         {"name": f"w-{i}", "image": "ces-worker-test", "resources": {"cpu": "1500m", "memory": "128Mi"}, **command}
         for i in range(3)
     ]
-    return {"name": name, "tasks": tasks, "flows": {"topology": "edges", "edges": edges}, "regions": ["any"]}
+    flows = {"topology": "edges", "edges": edges}
+    return {"name": name, "tasks": tasks, "flows": flows, "regions": ["any"], **more}
 
 
-def test_a_gang_that_fits_no_region_runs_over_two(regions: Regions) -> None:
-    near, far = regions.clusters["near"], regions.clusters["far"]
-    job = near.submit(gang("over-two", program("traffic", SEND_S, "flows")))
-    view = near.await_state(job, "elsewhere")
-    assert sorted(part.region for part in view.parts) == sorted(regions.names.values())
-    assert sorted(task for part in view.parts for task in part.tasks) == ["w-0-0", "w-1-0", "w-2-0"]
-    near.finish(job)
+def flooding_job(seconds: float) -> dict[str, Any]:
+    """On both nodes of a region, to each other, without a reservation."""
+    tasks = [
+        {
+            "name": f"f-{i}",
+            "image": "ces-worker-test",
+            "resources": {"cpu": "400m", "memory": "128Mi"},
+            "constraints": {"labels": {"host": f"n{i + 1}"}},
+            **program("traffic", seconds, "flood"),
+        }
+        for i in range(2)
+    ]
+    return {"name": "flooding", "tasks": tasks}
+
+
+@contextmanager
+def flooded_border(regions: Regions) -> Iterator[None]:
+    """Datagrams from each gateway to the other, as many as one thread can send: to its own address, and to one that a
+    worker there might have. Of none anything is reserved."""
+    over = threading.Event()
+
+    def flood(sender: socket.socket, address: str) -> None:
+        while not over.is_set():
+            for _ in range(100):
+                try:
+                    sender.sendto(bytes(1400), (address, 9))
+                except OSError:
+                    break  # its own queue is full
+            time.sleep(0.01)
+
+    threads, senders = [], []
+    for here, there in permutations(regions.clusters.values()):
+        space = Path("/var/run/netns", here.cluster.hosts.data_plane(GATEWAY))
+        router = router_address(there.client.nodes.get(GATEWAY).subnet)
+        for address in (router, router.rpartition(".")[0] + ".77"):
+            sender = in_namespace(space, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            senders.append(sender)
+            threads.append(threading.Thread(target=flood, args=(sender, address)))
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+        for sender in senders:
+            sender.close()
+
+
+def crossing(view: JobView) -> list[tuple[str, str]]:
+    where = {task: part.region for part in view.parts for task in part.tasks}
+    return [pair for pair in RATES if where[pair[0]] != where[pair[1]]]
+
+
+def test_flows_over_the_border_get_what_was_promised(regions: Regions) -> None:
+    near = regions.clusters["near"]
+    floods = {name: cluster.submit(flooding_job(90)) for name, cluster in regions.clusters.items()}
+    for name, cluster in regions.clusters.items():
+        cluster.await_state(floods[name], "running")
+    with flooded_border(regions):
+        job = near.submit(gang("over-two", program("traffic", SEND_S, "flows")))
+        view = near.await_state(job, "elsewhere")
+        assert sorted(part.region for part in view.parts) == sorted(regions.names.values())
+        border = crossing(view)
+        assert len(border) == 4, view.parts
+        carried: dict[tuple[str, str, str], list[float]] = {}
+
+        def over() -> bool:
+            for flow in near.client.jobs.flows(job).flows:
+                for hop in flow.hops:
+                    carried[flow.src, flow.dst, hop.src] = [each.measured for each in hop.samples]
+            return near.client.jobs.get(job).state in JOB_OVER
+
+        wait_for(over, "the job is done", pause_s=0.5)
+    view = near.finish(job)
+    for name, cluster in regions.clusters.items():
+        cluster.client.jobs.cancel(floods[name])
+    streams = arrived(said(near, view))
+    assert streams.keys() == RATES.keys()
+    since = max(samples[0][0] for samples in streams.values()) + WARM_S
+    until = min(samples[-1][0] for samples in streams.values())
+    assert until - since > SEND_S / 2
+    frames = {pair: rate(samples, since, until) * FRAME / PAYLOAD for pair, samples in streams.items()}
+    told = {pair: f"{frames[pair] / 1e6:.3f} of {each}" for pair, each in RATES.items()}
+    print(told, border, carried)
+    for pair in border:
+        promised = parse_bandwidth(RATES[pair])
+        assert abs(frames[pair] - promised) <= TOLERANCE * promised, told
