@@ -109,8 +109,10 @@ class SplitHome:
                 log.warning("a job cannot be split", job=offered.job, error=str(error)[:200])
                 outcome = "error"
             SPLITS.labels(outcome).inc()
-            if outcome in ("placed", "no-split", "not-decided"):
+            if outcome in ("placed", "not-decided") or (outcome == "no-split" and not refused):
                 return
+            if outcome == "no-split":  # nor any smaller part: what had no place a moment ago may have one now
+                refused.clear()
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # so that two homes do not meet again and again
             wait_s = min(2 * wait_s, MOST_S)
 
