@@ -159,3 +159,58 @@ def test_flows_over_the_border_get_what_was_promised(regions: Regions) -> None:
     for pair in border:
         promised = parse_bandwidth(RATES[pair])
         assert abs(frames[pair] - promised) <= TOLERANCE * promised, told
+
+
+def ran_once(regions: Regions, name: str) -> None:
+    """Of all parts of all tries, each task lived once, in one of the regions."""
+    lived: dict[str, list[int]] = {}
+    for cluster in regions.clusters.values():
+        for each in cluster.client.jobs.list(name=name):
+            for life in cluster.lives(each.id):
+                lived.setdefault(life.task, []).append(life.incarnation)
+    assert lived == {task: [1] for task in ("w-0-0", "w-1-0", "w-2-0")}, lived
+
+
+def test_one_that_is_cancelled_at_home_ends_in_both(regions: Regions) -> None:
+    near = regions.clusters["near"]
+    job = near.submit(gang("cancelled", program("recorded", 600)))
+    wait_for(
+        lambda: [part.state for part in near.client.jobs.get(job).parts] == ["running"] * 2, "home hears that both run"
+    )
+    near.client.jobs.cancel(job)
+    for cluster in regions.clusters.values():
+        for each in cluster.client.jobs.list(name="cancelled"):
+            cluster.await_state(each.id, "cancelled")
+
+
+def test_a_part_that_fails_ends_the_other(regions: Regions) -> None:
+    near = regions.clusters["near"]
+    job = gang("breaks", program("recorded", 600))
+    job["tasks"][2] |= program("recorded", LIFE_S, "3")
+    found = near.submit(job)
+    view = near.await_state(found, "failed")
+    assert "its part in region" in (view.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("region", "service", "fault"),
+    [
+        ("near", "federation", "split-held:1"),  # all is held; nobody has decided
+        ("near", "federation", "split-decided:1"),  # it is decided; nobody has committed
+        ("near", "federation", "split-commit:1"),  # one part is committed; home does not know
+        ("near", "federation", "split-start:1"),  # one part starts; home does not know
+        ("near", "manager", "split-decide:1"),  # the decision is written; who asked for it does not know
+        ("far", "manager", "part-hold:1"),  # a part is submitted there; nobody knows
+        ("far", "manager", "part-commit:1"),  # it is committed there; nobody knows
+    ],
+)
+def test_whoever_dies_between_two_steps_no_task_is_lost_or_runs_twice(
+    regions: Regions, region: str, service: str, fault: str
+) -> None:
+    starts = regions.clusters[region].arm(service, fault)
+    wait_for(lambda: all(map(joined, regions.clusters.values())), "the regions know the link between them")
+    name = f"{region}-{fault.replace(':', '-')}"
+    near = regions.clusters["near"]
+    near.finish(near.submit(gang(name, program("recorded", LIFE_S))))
+    regions.clusters[region].await_start_of(service, starts + 1)
+    ran_once(regions, name)

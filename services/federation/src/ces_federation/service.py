@@ -65,6 +65,7 @@ class Federation:
         self._hint = Hint()
         self._own: Totals | None = None
         self._near: dict[str, NearEnd] = {}  # this region's ends of border links, by the other region
+        self._borders_are_told = False
 
     def missing(self) -> str | None:
         """What keeps it from working; None when ready. Other regions may be away."""
@@ -126,11 +127,11 @@ class Federation:
     async def _set_up_borders(self) -> None:
         """Have the manager's books say what the border links are, by what the other regions tell of their ends."""
         wanted = setups(self._peers, self.board.usable(self._clock()))
-        if not wanted:
+        if not wanted and self._borders_are_told:  # one that was taken from the file since the last start goes, too
             return
         try:
             found = await self._manager.ask("region-borders", NearEnds, BorderSetups(items=wanted))
-            self._near = {end.region: end for end in found.items}
+            self._near, self._borders_are_told = {end.region: end for end in found.items}, True
         except BusError as error:
             log.warning("the border links are not set up", error=str(error)[:200])
 
