@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from fault_cluster import FaultCluster
 
@@ -34,10 +35,15 @@ class Regions:
 
 @contextmanager
 def running_regions(
-    folder: Path, topologies: Mapping[str, Topology], network: str = "none", *, borders: bool = False
+    folder: Path,
+    topologies: Mapping[str, Topology],
+    network: str = "none",
+    *,
+    borders: bool = False,
+    queues: Mapping[str, Path] = MappingProxyType({}),
 ) -> Iterator[Regions]:
     """One region of each topology; all of it is taken away at the end. ``borders``: neighbours are joined by a border
-    link."""
+    link. ``queues``: the files of some regions' tenants."""
     names = {name: f"{name}{os.getpid()}" for name in topologies}  # others may run these tests on this machine
     hub_at = HubFiles(folder / "hub")
     hub = prepare(hub_at, "hub", {names[name]: folder / name for name in topologies})
@@ -53,6 +59,7 @@ def running_regions(
                     "api_port": free_port(LOCALHOST, set()),
                     "save_context": False,
                     "region": there[names[name]],
+                    "queue": queues.get(name),
                 }
             ),
             Files(folder / name),
