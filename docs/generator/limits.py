@@ -258,6 +258,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("other regions of one", f"{C}.messages.regions.MAX_REGIONS", number, "the service does not start"),
         ("a message on the hub", f"{C}.natsauth.regions.MAX_PAYLOAD", size, "NATS ends the connection"),
         ("a question of its own service to the manager", f"{M}.messaging.region_requests.LARGEST", size, "refused"),
+        ("parts of one job", f"{C}.messages.split.MAX_PARTS", number, "not answered"),
         ("holding a job that is not committed", f"{C}.messages.regions.HOLD_S", duration, "it is cancelled"),
     ],
     "Keys of encrypted links that are replaced": [

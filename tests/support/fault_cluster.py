@@ -26,6 +26,7 @@ from ces_client.audit import Books, Event, Inventory
 from ces_client.audit_inputs import links_of_file, request_of
 from ces_client.errors import Unreachable
 from ces_common.messages.api import JobView
+from ces_common.names import is_border_node
 from ces_common.states import JOB_OVER
 from ces_testbed.cluster import Cluster
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
@@ -161,7 +162,10 @@ class FaultCluster:
 
     def inventory(self) -> Inventory:
         asked = {job.id: request_of(self.client.jobs.get(job.id)) for job in self.client.jobs.list()}
-        return Inventory(jobs=asked, **links_of_file(self.cluster.spec.topology.network))
+        known = links_of_file(self.cluster.spec.topology.network)
+        border = [x for x in self.client.topology.links() if is_border_node(x.src) or is_border_node(x.dst)]
+        links = {(x.src, x.dst): x.bandwidth for x in border}
+        return Inventory(jobs=asked, **known | {"links": known["links"] | links})
 
     def books(self, *, finished: bool = True) -> Books:
         books = Books(self.ask(self.inventory))

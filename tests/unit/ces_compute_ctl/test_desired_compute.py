@@ -76,6 +76,19 @@ MALLEABLE = JobFile.model_validate(
 )
 
 
+def test_a_part_of_a_split_job_is_told_of_all_its_peers_and_its_rank_among_them() -> None:
+    place = {"task": "m-0", "region": "south", "address": "10.99.5.2", "port": 29400}
+    part = {"tasks": ["w-0", "w-1"], "ranks": {"m-0": 0, "w-0": 1, "w-1": 2}, "places": [place]}
+    (second,) = workers(ring(part=part))["b"]
+    assert (second.env["RANK"], second.env["WORLD_SIZE"]) == ("2", "3")
+    assert (second.env["MASTER_ADDR"], second.env["MASTER_PORT"]) == ("10.99.5.2", "29400")
+    assert [(peer["rank"], peer["task"], peer["node"]) for peer in json.loads(second.env["CES_PEERS"])] == [
+        (0, "m-0", "south"),
+        (1, "w-0", "a"),
+        (2, "w-1", "b"),
+    ]
+
+
 def test_torchrun_is_told_of_a_malleable_job() -> None:
     forged = dict.fromkeys(["PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT"], "x")
     (second,) = workers(ring(spec=MALLEABLE, task={"env": forged}, allocation={"incarnation": 3}))["b"]

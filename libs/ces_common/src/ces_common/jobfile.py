@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Container, Set
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_serializer, model_validator
@@ -168,7 +168,8 @@ class Task(BaseModel):
 class Flow(BaseModel):
     """One directed flow between two tasks, or from a node (``@n3``) whose data a task reads, with its bandwidth range
     in bit/s. ``mode``: what it is given is its cap, or it may also borrow what is idle, up to ``max``. ``datasets``:
-    what is read; none named, all that the node offers."""
+    what is read; none named, all that the node offers. ``border``: of a flow to or from a task in another region, the
+    node that stands here for the gateway there."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -178,11 +179,18 @@ class Flow(BaseModel):
     max: int
     mode: FlowMode = "strict"
     datasets: list[str] = []
+    border: str | None = None
 
     @property
     def data_node(self) -> str | None:
         """The node whose data the flow carries; None for a flow between tasks."""
         return node_end(self.src)
+
+    def far_end(self, tasks: Container[str]) -> str | None:
+        """The end that is a task in another region, ``tasks`` being those of this one; None of any other flow."""
+        if self.border is None:
+            return None
+        return self.dst if self.src in tasks else self.src
 
 
 class JobFile(Document):

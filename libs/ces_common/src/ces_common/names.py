@@ -9,6 +9,7 @@ from ipaddress import ip_network
 DATA_PLANE = "ces"  # the network namespace that holds a host's data plane
 WORKER_DEVICE = "ces0"  # a worker's own end of its veth
 NODE_MARK = "@"  # begins the name of a flow's end that is a node itself, and no task
+BORDER_MARK = "--"  # between a region and its gateway, in the name of the node that stands for that one elsewhere
 DATA_PORT = 29401  # where a node's data is served, on its own address in the data plane
 CHECKPOINTS_PATH = ".checkpoints"  # beneath it; no dataset's name begins with a dot
 DEVICE_LENGTH = 15  # IFNAMSIZ less the closing zero, net_device_cmd(7)
@@ -27,6 +28,16 @@ def node_end(name: str) -> str | None:
 def router_address(subnet: str) -> str:
     """The first host of a node's worker subnet: the node's own address in the data plane."""
     return str(next(ip_network(subnet).hosts())) if subnet else ""
+
+
+def border_node(region: str, gateway: str) -> str:
+    """The node that stands for another region's gateway in this one's books."""
+    return f"{region}{BORDER_MARK}{gateway}"
+
+
+def is_border_node(name: str) -> bool:
+    """Whether it has the form of one."""
+    return BORDER_MARK in name
 
 
 def link_device(peer: str) -> str:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -24,11 +26,13 @@ from ces_common.natsauth import Trust, save_credentials
 from ces_common.natsauth.regions import Leaf, hub_config, init_hub, init_region, wire_credentials
 from ces_common.natsauth.secret_files import write_secret
 from ces_common.tls.certificates import init_authority, renew
-from ces_testbed.spec import LOCALHOST, Files, RegionPlace, choose_ports
+from ces_testbed.spec import LOCALHOST, BorderEnds, Files, RegionPlace, choose_ports
+from ces_testbed.topology import Topology
 
 BLOCK_BITS = 16
 MOST_REGIONS = 8  # whole clusters on one machine
 NAME = "hub"
+BORDER = 100_000_000  # bit/s of a border link, each way
 _LIFE = timedelta(days=365)
 
 
@@ -69,10 +73,15 @@ class HubFiles:
             return None
 
 
-def _trusted(hub: HubFiles, name: str, peer: str) -> dict[str, object]:
+def _trusted(hub: HubFiles, name: str, peer: str, border: BorderEnds | None) -> dict[str, object]:
     """All regions of one machine are one user's: each lets the jobs of the others' usual tenant in."""
     token = hub.pair(name, peer).read_text().strip()
-    return {"token": token, "accept": [DEFAULT_TENANT], "tenants": {DEFAULT_TENANT: DEFAULT_TENANT}}
+    trusted: dict[str, object] = {
+        "token": token,
+        "accept": [DEFAULT_TENANT],
+        "tenants": {DEFAULT_TENANT: DEFAULT_TENANT},
+    }
+    return trusted if border is None else trusted | {"border": border.model_dump()}
 
 
 def blocks(count: int) -> list[IPv4Network]:
@@ -88,13 +97,32 @@ def region_names(hub: str, count: int) -> list[str]:
     return [f"{hub}{number}" for number in range(1, count + 1)]
 
 
-def places(files: HubFiles, hub: Hub) -> dict[str, RegionPlace]:
-    """Where each region stands."""
+def places(files: HubFiles, hub: Hub, gateways: Mapping[str, str] = MappingProxyType({})) -> dict[str, RegionPlace]:
+    """Where each region stands. ``gateways``: of those that have border links, the node at which these end; they lead
+    to the regions before and after."""
     names = list(hub.regions)
+    borders: dict[str, dict[str, BorderEnds]] = {name: {} for name in names}
+    for one, other in pairwise(names):
+        if not {one, other} <= gateways.keys():
+            continue
+        for here, there in ((one, other), (other, one)):
+            ends = BorderEnds(gateway=gateways[here], there=gateways[there], bandwidth=BORDER)
+            borders[here][there] = ends
     return {
-        name: RegionPlace(hub=files.root, port=hub.port, block=block, peers=[each for each in names if each != name])
+        name: RegionPlace(
+            hub=files.root,
+            port=hub.port,
+            block=block,
+            peers=[each for each in names if each != name],
+            borders=borders[name],
+        )
         for name, block in zip(names, blocks(len(names)), strict=True)
     }
+
+
+def gateway_of(topology: Topology) -> str:
+    """The node of a region at which its border links end: its first switch, or its first node where it has none."""
+    return next((node.name for node in topology.nodes if node.is_switch), topology.nodes[0].name)
 
 
 def prepare(files: HubFiles, name: str, regions: dict[str, Path]) -> Hub:
@@ -121,6 +149,7 @@ def join_hub(name: str, place: RegionPlace, files: Files, trust: Trust) -> Leaf:
     hub = HubFiles(place.hub)
     account, token = init_region(trust, name)
     save_credentials(files.wire_credentials, wire_credentials(trust, account, name))
-    write_secret(files.regions, json.dumps({"peers": {peer: _trusted(hub, name, peer) for peer in place.peers}}))
+    peers = {peer: _trusted(hub, name, peer, place.borders.get(peer)) for peer in place.peers}
+    write_secret(files.regions, json.dumps({"peers": peers}))
     url = f"tls://{LOCALHOST}:{place.port}"
     return Leaf(name, (url,), hub.credentials(name), account, token, hub.authority)

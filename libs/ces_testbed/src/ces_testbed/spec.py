@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ces_common.fields import Document
+from ces_common.fields import Document, NodeName
 from ces_common.messages.base import Message
 from ces_common.runtime import RuntimeKind
 from ces_testbed.addressing import CLUSTER_NAME
@@ -39,14 +39,24 @@ class Timing(Document):
     unreachable_s: Annotated[float, Field(gt=0)] = 8.0
 
 
+class BorderEnds(Document):
+    """A border link to another region: its end here and there, bit/s each way."""
+
+    gateway: NodeName
+    there: NodeName
+    bandwidth: Annotated[int, Field(gt=0)]
+
+
 class RegionPlace(Document):
     """A cluster's place among regions; its own name is the region's. ``hub``: the folder of the hub's files, ``port``:
-    where that listens for regions. ``block``: the addresses of the region's workers. ``peers``: the other regions."""
+    where that listens for regions. ``block``: the addresses of the region's workers. ``peers``: the other regions,
+    ``borders``: those to which a border link leads."""
 
     hub: Path
     port: Annotated[int, Field(ge=1, le=65535)]
     block: IPv4Network
     peers: list[Annotated[str, Field(pattern=CLUSTER_NAME.pattern)]]
+    borders: dict[str, BorderEnds] = {}
 
 
 class ClusterSpec(Document):

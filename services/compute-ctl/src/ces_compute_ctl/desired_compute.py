@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import Any
 
 from ces_common.checkpoint_places import copy_holder, restored_from
 from ces_common.composer import Composer
@@ -145,7 +146,7 @@ def least_generations(view: StateView) -> dict[str, int]:
 def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: dict[str, str]) -> DesiredWorker:
     task = job.tasks[allocation.rank]
     own = {
-        "RANK": str(allocation.rank),
+        "RANK": str(_rank(job, allocation)),
         "LOCAL_RANK": "0",
         "CES_TASK": task.name,
         "CES_ADDRESS": allocation.address,
@@ -186,17 +187,31 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
 
 def _shared_environment(job: JobRecord) -> dict[str, str]:
     """The environment that all workers of a job share: who and where their peers are."""
-    in_order = sorted(job.allocations, key=lambda allocation: allocation.rank)
-    peers = [{"rank": a.rank, "task": a.task, "address": a.address, "port": a.port, "node": a.node} for a in in_order]
-    first = in_order[0]
+    peers: list[dict[str, Any]] = [
+        {"rank": _rank(job, a), "task": a.task, "address": a.address, "port": a.port, "node": a.node}
+        for a in job.allocations
+    ]
+    if job.part is not None:  # of peers in other regions, it is not known here on which node they are
+        ranks = job.part.ranks
+        peers += [
+            {"rank": ranks[p.task], "task": p.task, "address": str(p.address), "port": p.port, "node": p.region}
+            for p in job.part.places or ()
+        ]
+    peers.sort(key=lambda peer: int(peer["rank"]))
+    first = peers[0]
     return {
-        "WORLD_SIZE": str(len(job.tasks)),
-        "MASTER_ADDR": first.address,
-        "MASTER_PORT": str(first.port),
+        "WORLD_SIZE": str(len(peers)),
+        "MASTER_ADDR": first["address"],
+        "MASTER_PORT": str(first["port"]),
         "CES_JOB": job.id,
         "CES_JOB_NAME": job.name,
         "CES_PEERS": json.dumps(peers),
     }
+
+
+def _rank(job: JobRecord, allocation: AllocationRecord) -> int:
+    """Of a task among all of its job's, wherever these are."""
+    return allocation.rank if job.part is None else job.part.ranks[allocation.task]
 
 
 def _torchrun(job: JobRecord) -> dict[str, dict[str, str]]:

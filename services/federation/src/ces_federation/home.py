@@ -55,13 +55,19 @@ CONFLICTS = ("not-held", "not-decided")  # others were quicker: it is tried agai
 
 
 class Home:
-    """``clock``: steady."""
+    """``clock``: steady. ``split``: called with a job that no region took as a whole."""
 
     def __init__(
-        self, manager: Manager, asker: Asker, board: Board, following: Following, clock: Callable[[], float]
+        self,
+        manager: Manager,
+        asker: Asker,
+        board: Board,
+        following: Following,
+        clock: Callable[[], float],
+        split: Callable[[OfferedJob], None] = lambda _: None,
     ) -> None:
         self._manager, self._asker, self._board, self._following = manager, asker, board, following
-        self._clock = clock
+        self._clock, self._split = clock, split
         self._refusals, self._conflicts = Backoff(1.0, 30.0), Backoff(0.2, 10.0)
         self._offering: dict[str, asyncio.Task[None]] = {}  # by job
         self._left: dict[str, set[str]] = defaultdict(set)  # region -> jobs that it may hold for us in vain
@@ -113,6 +119,8 @@ class Home:
             log.exception("a job cannot be offered", job=offered.job)
         finally:
             OFFERS.labels(outcome).inc()
+            if outcome in ("no-region", "no-bid"):
+                self._split(offered)
             if outcome in CONFLICTS:
                 self._conflicts.refused(offered.job, self._clock())
             elif outcome not in ("placed", "released"):  # that one counts where it is heard

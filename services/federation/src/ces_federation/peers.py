@@ -8,26 +8,46 @@ from typing import Annotated, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from ces_common.fields import Document, Name, RegionName
+from ces_common.fields import Document, Name, NodeName, RegionName
 from ces_common.jobfile import ANY_REGION
 from ces_common.messages.identities import MAX_PRIORITY, Priority
 from ces_common.messages.regions import MAX_ACCEPTED, MAX_REGIONS
+from ces_common.quantities import Bandwidth
 from ces_common.service import BadSetup
 from ces_common.setup_files import read_setup_file
 
 VARIABLE = "CES_REGIONS_FILE"
 LEAST_TOKEN = 32  # characters
+LONGEST_GATEWAY = 45  # characters: a node is named after it and its region
+
+
+class BorderLink(Document):
+    """The border link to another region: from ``gateway``, a node here, to ``there``, a node of that region, where its
+    file must say the same of this one. ``bandwidth``: bit/s from here to there, which this region alone gives away."""
+
+    gateway: NodeName
+    there: NodeName
+    bandwidth: Bandwidth
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if len(self.there) > LONGEST_GATEWAY:
+            raise ValueError(f"there: a gateway's name has {LONGEST_GATEWAY} characters at most")
+        if self.bandwidth <= 0:
+            raise ValueError("bandwidth: must be more than zero")
+        return self
 
 
 class Peer(Document):
     """``token``: a secret that this pair of regions shares, and no third one. ``accept``: tenants of the other region
     whose jobs may run here: none unless named. ``tenants``: as whose each of them counts here. ``max_priority``: no job
-    of theirs is more urgent here."""
+    of theirs is more urgent here. ``border``: the link to that region, over which jobs may be split."""
 
     token: SecretStr
     accept: Annotated[list[Name], Field(max_length=MAX_ACCEPTED)] = []
     tenants: Annotated[dict[Name, Name], Field(max_length=MAX_ACCEPTED)] = {}
     max_priority: Priority = MAX_PRIORITY // 2
+    border: BorderLink | None = None
 
     @model_validator(mode="after")
     def _mapped(self) -> Self:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network
 
 import structlog
 from prometheus_client import Gauge
@@ -12,9 +13,11 @@ from prometheus_client import Gauge
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, RemoteError
 from ces_common.messages.regions import AwayLogQuery, Decision, RegionList, Summary, Totals
+from ces_common.messages.split import BorderSetups, NearEnd, NearEnds
 from ces_common.service import Hint
 from ces_federation.asking import Asker
 from ces_federation.board import Board
+from ces_federation.border_links import gateway_of, setups
 from ces_federation.following import Following
 from ces_federation.home import Home
 from ces_federation.manager_port import Manager
@@ -22,6 +25,8 @@ from ces_federation.owner import Owner
 from ces_federation.peers import Peer
 from ces_federation.seals import key_of
 from ces_federation.settings import FederationSettings
+from ces_federation.split_home import SplitHome
+from ces_federation.split_owner import SplitOwner
 from ces_federation.wire import Wire
 
 log = structlog.get_logger()
@@ -57,10 +62,17 @@ class Federation:
         manager = Manager(bus)
         asker = Asker(self.wire, peers, clock)
         self.following = Following(manager, asker, self.board, clock)
-        self.home = Home(manager, asker, self.board, self.following, clock)
+        self._manager = manager
         self._owner = Owner(manager, peers, clock)
+        self._split_owner = SplitOwner(settings.region, manager, self._owner, clock, self._block_of)
+        self.split_home = SplitHome(
+            settings.region, manager, asker, self.board, self._split_owner, lambda: self._own, clock
+        )
+        self.home = Home(manager, asker, self.board, self.following, clock, self.split_home.consider)
         self._hint = Hint()
         self._own: Totals | None = None
+        self._near: dict[str, NearEnd] = {}  # this region's ends of border links, by the other region
+        self._borders_are_told = False
 
     def missing(self) -> str | None:
         """What keeps it from working; None when ready. Other regions may be away."""
@@ -70,12 +82,13 @@ class Federation:
 
     async def run(self) -> None:
         await self.begin()
-        await asyncio.gather(self._tell_repeatedly(), self.home.run(), self.following.run())
+        await asyncio.gather(self._tell_repeatedly(), self.home.run(), self.following.run(), self.split_home.run())
 
     async def begin(self) -> None:
         """Begin to hear and to answer."""
         self.wire.on("summary", self._take_summary)
         self._owner.serve(self.wire)
+        self._split_owner.serve(self.wire)
         await self.wire.start()
         await self._bus.serve(subjects.rpc(SERVICE, "regions"), self._tell_regions, largest=0)
         await self._bus.serve(subjects.rpc(SERVICE, "logs"), self._tell_logs, largest=LARGEST_QUESTION)
@@ -86,7 +99,14 @@ class Federation:
     async def close(self) -> None:
         await self.home.close()
         await self.following.close()
+        await self.split_home.close()
         await self.wire.close()
+
+    def _block_of(self, region: str) -> IPv4Network | None:
+        if region == self._settings.region:
+            return self._settings.address_block
+        summary = self.board.usable(self._clock()).get(region)
+        return None if summary is None else summary.block
 
     async def _changed(self, _: Message) -> None:
         self._hint.set()
@@ -105,21 +125,34 @@ class Federation:
         except (BusError, ValueError) as error:
             log.warning("the manager does not tell of the cluster", error=str(error))
             return
+        await self._set_up_borders()
         for name, peer in self._peers.items():
             age = self.board.age_s(name, self._clock())
             AGE.labels(name).set(-1 if age is None else age)
             try:
-                await self.wire.tell(name, "summary", self._summary(self._own, peer, made_at).encode())
+                await self.wire.tell(name, "summary", self._summary(self._own, name, peer, made_at).encode())
             except BusError as error:
                 log.warning("a region cannot be told", region=name, error=str(error))
 
-    def _summary(self, totals: Totals, peer: Peer, made_at: float) -> Summary:
+    async def _set_up_borders(self) -> None:
+        """Have the manager's books say what the border links are, by what the other regions tell of their ends."""
+        wanted = setups(self._peers, self.board.usable(self._clock()))
+        if not wanted and self._borders_are_told:  # one that was taken from the file since the last start goes, too
+            return
+        try:
+            found = await self._manager.ask("region-borders", NearEnds, BorderSetups(items=wanted))
+            self._near, self._borders_are_told = {end.region: end for end in found.items}, True
+        except BusError as error:
+            log.warning("the border links are not set up", error=str(error)[:200])
+
+    def _summary(self, totals: Totals, name: str, peer: Peer, made_at: float) -> Summary:
         return Summary(
             **totals.model_dump(),
             region=self._settings.region,
             block=self._settings.address_block,
             accepts=peer.accept,
             made_at=made_at,
+            gateway=gateway_of(name, peer, self._near),
         )
 
     async def _take_summary(self, region: str, data: bytes) -> bytes:

@@ -39,6 +39,7 @@ from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.secret_requests import serve_secrets
 from ces_manager.messaging.span_intake import SpanIntake
+from ces_manager.messaging.split_requests import SplitRequests
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
@@ -147,6 +148,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await spans.serve(bus)
         if settings.region is not None:
             await RegionRequests(bus, database, context.live_queue, queue, measurements).serve()
+            await SplitRequests(bus, database, queue, settings.address_block).serve()
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()

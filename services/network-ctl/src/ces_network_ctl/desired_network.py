@@ -102,6 +102,8 @@ def _bases(
     bases: dict[str, DesiredNetwork] = {}
     made_of: dict[str, tuple[object, ...]] = {}
     for name, node in view.nodes.items():
+        if node.region is not None:  # nobody there reads a document of ours
+            continue
         devices = [
             (
                 link,

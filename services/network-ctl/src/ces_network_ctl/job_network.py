@@ -65,17 +65,23 @@ def needs_network(job: JobRecord) -> bool:
 
 
 def involved_nodes(job: JobRecord) -> set[str]:
-    """Every node on which the job's reservations depend: where its tasks are, and what its flows cross."""
+    """Every node on which the job's reservations depend: where its tasks are, and what its flows cross, but for what
+    stands for another region's gateway."""
     nodes = {allocation.node for allocation in job.allocations}
     for flow in job.reserved:
         nodes.update(flow.path)
-    return nodes
+    return nodes - borders_of(job)
+
+
+def borders_of(job: JobRecord) -> set[str]:
+    """The nodes that stand for other regions' gateways, where the job's flows cross into these."""
+    return {flow.border for flow in job.flows if flow.border is not None}
 
 
 def ends_of(job: JobRecord) -> set[str]:
     """The nodes where the job has tasks, data or checkpoints."""
     nodes = {allocation.node for allocation in job.allocations}
-    nodes |= {node for pair in _transfers_of(job) for node in pair}
+    nodes |= {node for pair in _transfers_of(job) for node in pair} | borders_of(job)
     return nodes | {node for flow in job.flows if (node := flow.data_node) is not None}
 
 
@@ -105,6 +111,7 @@ def asks_alike(before: JobRecord, now: JobRecord) -> bool:
         and _places(before) == _places(now)
         and before.reserved == now.reserved
         and before.flows == now.flows
+        and before.part == now.part
         and _transfers_of(before) == _transfers_of(now)
         and before.checkpoints.former == now.checkpoints.former
     )
@@ -115,10 +122,15 @@ def _places(job: JobRecord) -> list[tuple[str, str, str, str]]:
 
 
 def share_of(job: JobRecord, context: NetworkContext) -> dict[str, Parts]:
-    """Node -> what the job asks of it; empty where it needs no network, or a node of it is unknown."""
-    if not (needs_network(job) and job.allocations and involved_nodes(job) <= context.nodes.keys()):
+    """Node -> what the job asks of it; empty where it needs no network, or a node of it is unknown, or, of a part of a
+    job that is split over regions, where its peers are in the others."""
+    nodes = involved_nodes(job) | borders_of(job)
+    if not (needs_network(job) and job.allocations and nodes <= context.nodes.keys()):
         return {}
-    return _JobNetwork(job, context).parts()
+    if job.part is not None and job.part.places is None:
+        return {}
+    parts = _JobNetwork(job, context).parts()
+    return {node: part for node, part in parts.items() if context.nodes[node].region is None}
 
 
 class _JobNetwork:
@@ -129,10 +141,13 @@ class _JobNetwork:
         self._sources = {flow.src: node for flow in job.flows if (node := flow.data_node) is not None}
         places = {allocation.task: allocation.node for allocation in job.allocations}
         self._hosts = {allocation.task: allocation.address for allocation in job.allocations}
+        if job.part is not None:
+            self._hosts |= {place.task: str(place.address) for place in job.part.places or ()}
+        self._far = {end: str(flow.border) for flow in job.flows if (end := flow.far_end(places)) is not None}
         self._addresses = self._hosts | {
             source: router_address(context.nodes[node].subnet) for source, node in self._sources.items()
         }
-        self._ends = places | self._sources
+        self._ends = places | self._sources | self._far
         self._paths = _pair_paths(job, self._ends, context.routes)
         self._transfers = transfers(job, context.nodes)
         self._parts: dict[str, Parts] = defaultdict(Parts)
@@ -151,7 +166,8 @@ class _JobNetwork:
         return self._parts
 
     def _add_endpoints(self) -> None:
-        """Each worker reaches its peers, and the nodes whose data it reads."""
+        """Each worker reaches its peers, and the nodes whose data it reads; peers in other regions only those with
+        whom it shares a flow."""
         reserved = {(flow.src, flow.dst) for flow in self._job.reserved}
         for allocation in self._job.allocations:
             peers = []
@@ -163,6 +179,10 @@ class _JobNetwork:
                 path = self._paths.get((allocation.task, source))
                 if (source, allocation.task) in reserved and path:
                     peers.append(PeerRoute(address=self._addresses[source], via=_first_hop(path)))
+            for far in self._far:
+                path = self._paths.get((allocation.task, far))
+                if {(allocation.task, far), (far, allocation.task)} & reserved and path:
+                    peers.append(PeerRoute(address=self._addresses[far], via=_first_hop(path)))
             self._parts[allocation.node].endpoints.append(
                 Endpoint(
                     allocation=allocation.id,

@@ -27,6 +27,7 @@ log = structlog.get_logger()
 EVENTS = [  # what may change a node's network: plans come and are revised, jobs leave or change size, workers go
     subjects.events("plan", "committed"),
     subjects.events("plan", "revised"),
+    subjects.events("part", "committed"),
     *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ("stopped", "lost")),
     subjects.events("resize", "ended"),

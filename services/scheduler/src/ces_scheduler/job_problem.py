@@ -5,7 +5,7 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 from itertools import islice
 
@@ -13,6 +13,7 @@ from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import Lack, Reason, TooFewNodes
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import JobRecord
+from ces_common.names import NODE_MARK
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 from ces_core.model.plan import Considered, Plan
@@ -63,10 +64,29 @@ def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Proble
     return Problem.make(
         offer.cluster,
         [CoreTask(task.name, task.cpu, task.memory, task.gpus, allowed(task)) for task in tasks],
-        [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in job.flows],
+        _core_flows(job),
         name=job.name,
         paths=paths,
     )
+
+
+def _core_flows(job: JobRecord) -> list[CoreFlow]:
+    """Flows that cross into another region end at the node that stands for its gateway; those of one task there are one
+    flow to the core, which knows one of each pair. Their rates are given: both regions have promised them."""
+    tasks = {task.name for task in job.tasks}
+    found: dict[tuple[str, str], CoreFlow] = {}
+    for flow in job.flows:
+        ends = _core_ends(flow, tasks)
+        known = found.get(ends)
+        less, most = (flow.min, flow.max) if known is None else (known.min + flow.min, known.max + flow.max)
+        found[ends] = CoreFlow(*ends, less, most)
+    return list(found.values())
+
+
+def _core_ends(flow: Flow, tasks: Container[str]) -> tuple[str, str]:
+    far = flow.far_end(tasks)
+    src, dst = (f"{NODE_MARK}{flow.border}" if end == far else end for end in (flow.src, flow.dst))
+    return src, dst
 
 
 def first_places(job: JobRecord, offer: Offer) -> tuple[str, ...]:
@@ -102,16 +122,13 @@ def barred(tasks: Sequence[Task], offer: Offer) -> dict[str, Barred]:
 def flow_plans(plan: Plan, flows: Sequence[Flow]) -> list[FlowPlan]:
     """The plan's flows with rates in whole bit/s: rounded down, so never more than there is, but never below the
     minimum, which a floating-point number may miss by a hair."""
-    least = {(flow.src, flow.dst): flow.min for flow in flows}
-    return [
-        FlowPlan(
-            src=flow.src,
-            dst=flow.dst,
-            rate=max(int(flow.bandwidth), least[flow.src, flow.dst]),
-            path=list(flow.path),
-        )
-        for flow in plan.flows
-    ]
+    given = {(flow.src, flow.dst): flow for flow in plan.flows}
+    found = []
+    for flow in flows:
+        core = given[_core_ends(flow, plan.assignments)]
+        rate = flow.min if flow.border is not None else max(int(core.bandwidth), flow.min)
+        found.append(FlowPlan(src=flow.src, dst=flow.dst, rate=rate, path=list(core.path)))
+    return found
 
 
 def reason_of(reason: CoreReason) -> Reason:

@@ -46,6 +46,7 @@ from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
 from ces_scheduler.resizes import Resizes
 from ces_scheduler.revisions import ANSWERS, Revisions
+from ces_scheduler.split_problem import splitting
 from ces_scheduler.start_amounts import StartAmounts
 from ces_scheduler.start_cpu import begins_with
 from ces_scheduler.status_reports import StatusReports
@@ -129,10 +130,9 @@ class Scheduler:
 
     async def run(self) -> None:
         await self._warm_up()
-        await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
-        await self._bus.serve(subjects.rpc(SERVICE, "queue"), self._queue, queue=SERVICE)
-        await self._bus.serve(subjects.rpc(SERVICE, "speed"), self._speed, queue=SERVICE)
-        await self._bus.serve(subjects.rpc(SERVICE, "drain"), self._drain, queue=SERVICE)
+        asked = {"plan": self._dry_run, "queue": self._queue, "speed": self._speed, "drain": self._drain}
+        for name, answer in {**asked, "split": splitting(self._placing)}.items():
+            await self._bus.serve(subjects.rpc(SERVICE, name), answer, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
         while True:

@@ -25,6 +25,7 @@ from ces_common.messages.events import (
     NetworkPreparing,
     NetworkReady,
     NodeChanged,
+    PartCommitted,
     PlanRefused,
     TopologyChanged,
     new_event,
@@ -205,6 +206,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
     ],
     NetworkPreparing: [{"job": "j", "attempt": 1}],
     NetworkReady: [{"job": "j", "attempt": 1}],
+    PartCommitted: [{"job": "j", "attempt": 1, "home": "north"}],
     TopologyChanged: [{"links": 4, "media": 0}],
     LinkChanged: [{"src": "a", "dst": "b", "state": "down", "reason": "no carrier", "bandwidth": 1, "measured": 1}],
 }

@@ -57,13 +57,20 @@ def wrong_rates(flows: Iterable[Flow], short: Iterable[Mapping[str, Any]] = ()) 
 def wrong_paths(places: Mapping[str, str], flows: Iterable[Flow], links: Mapping[Hop, int] | None) -> Iterator[str]:
     """``places``: task -> node; ``links``: None for unknown ones."""
     for flow in flows:
-        path, src = flow["path"], flow["src"]
-        first = src[1:] if src.startswith("@") else places.get(src)  # a node's own data, or what a task sends
-        if not path or (path[0], path[-1]) != (first, places.get(flow["dst"])):
+        path = flow["path"]
+        if not path or (path[0], path[-1]) != (_end(flow["src"], places, path[0]), _end(flow["dst"], places, path[-1])):
             yield f"{_who(flow)} goes by {path}, its tasks are elsewhere"
         for hop in pairwise(path):
             if links is not None and hop not in links:
                 yield f"{_who(flow)} uses {hop[0]} -> {hop[1]}, which is no link"
+
+
+def _end(name: str, places: Mapping[str, str], said: str) -> str | None:
+    """The node where a flow must begin or end, which is ``said`` to be one: a task's, one that has data, or, for a task
+    in another region, any that stands for a gateway there."""
+    if name.startswith("@"):
+        return name[1:]
+    return said if name not in places and "--" in said else places.get(name)
 
 
 def not_held(name: str, held: Mapping[int, Flow], flows: Iterable[Flow]) -> Iterator[str]:

@@ -70,6 +70,8 @@ def job_live(view: JobView, now: datetime, *, reasons: bool = True) -> Renderabl
         parts.append(Text(view.reason, style="yellow"))
     if waits:
         parts.append(waiting_text(view.waiting, view.queue_status, now))
+    if view.parts:
+        return Group(*parts, Text(_split(view, now)))
     if view.region is not None:
         return Group(*parts, Text(_elsewhere(view, now)))
     if not any(task.node for task in view.placement):
@@ -92,6 +94,13 @@ def _elsewhere(view: JobView, now: datetime) -> str:
     if view.unknown_since is not None:
         text += f"; unknown since {moment(view.unknown_since, now)}: that region does not answer"
     return text
+
+
+def _split(view: JobView, now: datetime) -> str:
+    lines = [f"{', '.join(part.tasks)} in region {part.region}: {part.state or 'held'}" for part in view.parts]
+    if view.unknown_since is not None:
+        lines.append(f"unknown since {moment(view.unknown_since, now)}: one of these regions does not answer")
+    return "\n".join(lines)
 
 
 def job_line(view: JobView, now: datetime) -> Text:

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from ces_common.db.tables import ID, Base
 from ces_common.db.types import Json, UtcTime
+from ces_common.messages.split import PartState, Place
 
 
 class AwayRow(Base):
@@ -48,3 +49,34 @@ class GuestRow(Base):
     committed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false(), index=True)
     hold_until: Mapped[datetime] = mapped_column(UtcTime)
     ready: Mapped[int | None] = mapped_column(Integer)
+
+
+class PartRow(Base):
+    """Where it runs, a part of a job that is split over regions: ``home``, and how it is called there. Until it is
+    ``committed`` it keeps its place and is released at ``hold_until``; until it is ``started`` it starts nothing.
+    ``ready``: the attempt whose network is in place and waits for that."""
+
+    __tablename__ = "regions_parts"
+    __table_args__ = (UniqueConstraint("home", "home_job", "home_attempt", "part"),)
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    home: Mapped[str] = mapped_column(String(16))
+    home_job: Mapped[str] = mapped_column(String(128))
+    home_attempt: Mapped[int] = mapped_column(Integer)
+    part: Mapped[int] = mapped_column(Integer)
+    committed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false(), index=True)
+    started: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
+    hold_until: Mapped[datetime] = mapped_column(UtcTime)
+    ready: Mapped[int | None] = mapped_column(Integer)
+
+
+class SplitRow(Base):
+    """At home, of a job that is split over regions, once that was decided. ``places``: where its tasks are reached;
+    ``unknown_since``: since when one of the regions does not answer; ``closed``: nothing more is asked of any."""
+
+    __tablename__ = "regions_splits"
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    attempt: Mapped[int] = mapped_column(Integer)
+    parts: Mapped[list[PartState]] = mapped_column(Json(list[PartState]))
+    places: Mapped[list[Place]] = mapped_column(Json(list[Place]))
+    closed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false(), index=True)
+    unknown_since: Mapped[datetime | None] = mapped_column(UtcTime)

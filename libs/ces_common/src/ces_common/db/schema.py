@@ -5,8 +5,9 @@ from __future__ import annotations
 from ces_common.db.access_tables import AccessTokenRow
 from ces_common.db.audit_tables import AuditRow
 from ces_common.db.history_tables import KeyframeRow
-from ces_common.db.region_tables import AwayRow, GuestRow
+from ces_common.db.region_tables import AwayRow, GuestRow, PartRow, SplitRow
 from ces_common.db.trace_tables import SpanRow
 
-TABLES = (AccessTokenRow, AuditRow, AwayRow, GuestRow, KeyframeRow, SpanRow)  # of each module that stands on ``tables``
+# Of each module that stands on ``tables``.
+TABLES = (AccessTokenRow, AuditRow, AwayRow, GuestRow, KeyframeRow, PartRow, SpanRow, SplitRow)
 METADATA = AccessTokenRow.metadata

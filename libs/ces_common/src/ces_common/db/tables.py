@@ -30,6 +30,7 @@ from ces_common.messages.events import QueueStatus, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.speeds import JobSpeeds
+from ces_common.messages.split import Part
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
@@ -72,7 +73,7 @@ class ClusterRow(Base):
 class NodeRow(Base):
     """``reclaimed``: its owner has the device back, by its agent's word; ``calendar``: when that one usually needs it.
     ``least_generation``: the version at which the node joined, with its present key, or was last given up as lost. What
-    it was to run before may run elsewhere, or is over."""
+    it was to run before may run elsewhere, or is over. ``region``: another one, whose gateway the node stands for."""
 
     __tablename__ = "nodes"
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
@@ -93,6 +94,7 @@ class NodeRow(Base):
     calendar: Mapped[OwnerCalendar | None] = mapped_column(Json(OwnerCalendar))
     state: Mapped[str] = mapped_column(String(16))
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
+    region: Mapped[str | None] = mapped_column(String(16))
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     confinement: Mapped[Confinement | None] = mapped_column(Json(Confinement))
     link_keys: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
@@ -161,7 +163,7 @@ class JobRow(Base):
     fast it was. ``deadline_at``: by when it is to have ended; ``admitted_at``: when that was promised;
     ``expected_end_at``: when it will have, as a scheduler said last; ``miss_told``: that it will be late.
     ``traceparent``: where the present attempt is traced, the context of its last step. ``region``: another
-    one, in which it runs or ran."""
+    one, in which it runs or ran. ``part``: of a job that is split over regions, what of it is here."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -212,6 +214,7 @@ class JobRow(Base):
     miss_told: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     traceparent: Mapped[str | None] = mapped_column(String(55))
     region: Mapped[str | None] = mapped_column(String(16))
+    part: Mapped[Part | None] = mapped_column(Json(Part))
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -108,12 +108,23 @@ class JobSummary(Message):
     finished_at: datetime | None = None
 
 
+class PartView(Message):
+    """A part of a job that is split over regions: the ``tasks`` of it that run in ``region``, and what that one said of
+    it last."""
+
+    region: str
+    tasks: list[str]
+    state: str | None = None
+    reason: str | None = None
+
+
 class JobView(JobSummary):
     """``queue_status``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait.
     ``speeds``: what was measured of a malleable job, and ``predicted`` how fast the scheduler takes it to be at its
     size and those next to it, in units/s; empty where it does not run, or the scheduler does not say.
     ``regions``: others in which it may run; ``remote_state``: what the one where it runs said last; ``unknown_since``:
     since when that one has not answered; None where it does; ``not_taken``: why others took it not while it waits.
+    ``parts``: of a job that is split over regions.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -130,6 +141,7 @@ class JobView(JobSummary):
     remote_state: str | None = None
     unknown_since: datetime | None = None
     not_taken: dict[str, str] = {}
+    parts: list[PartView] = []
     remark: str | None = None
 
 

@@ -209,6 +209,14 @@ class NodeChanged(Message):
     cards: list[Card] = []
 
 
+class PartCommitted(Message):
+    """A part of a job that is split over regions is committed by its ``home``: its network can be laid."""
+
+    job: Id
+    attempt: Small
+    home: Id
+
+
 class NetworkReady(Message):
     """network-ctl: every node on which the attempt depends has its share of the network in place."""
 
@@ -276,6 +284,7 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("node", "changed"): NodeChanged,
     ("network", "preparing"): NetworkPreparing,
     ("network", "ready"): NetworkReady,
+    ("part", "committed"): PartCommitted,
     ("topology", "changed"): TopologyChanged,
     ("link", "changed"): LinkChanged,
 }

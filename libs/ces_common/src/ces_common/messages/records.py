@@ -19,6 +19,7 @@ from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.speeds import JobSpeeds
+from ces_common.messages.split import Part
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -45,6 +46,7 @@ class NodeRecord(Message):
     reclaimed: bool = False  # its owner has the device back
     calendar: OwnerCalendar | None = None  # when that one usually needs it
     datasets: list[str] = []  # what it offers to read
+    region: str | None = None  # another one, whose gateway it stands for: nothing of it is here
     data_port: Port = 0  # where, on a node without a data plane; 0: not known
     confinement: Confinement | None = None  # of its workers; None until its agent has told
     link_keys: list[str] = []  # by which its links are encrypted; of two, the second is to replace the first
@@ -170,7 +172,8 @@ class JobRecord(Message):
     of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
     ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when it has changed by a
     twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has
-    promised to keep it. ``traceparent``: where its attempt is traced, the context of its last step."""
+    promised to keep it. ``traceparent``: where its attempt is traced, the context of its last step. ``part``: of a job
+    that is split over regions, what of it is here; its tasks and flows are that part's."""
 
     id: str
     name: str
@@ -203,6 +206,7 @@ class JobRecord(Message):
     started_at: datetime | None = None
     ran_s: Number | None = None
     traceparent: str | None = None
+    part: Part | None = None
     version: Count = 0
 
     @property

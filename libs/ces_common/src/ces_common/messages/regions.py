@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from ces_common.fields import DatasetName, RegionName
+from ces_common.fields import DatasetName, NodeName, RegionName
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Remark, Small
@@ -42,11 +42,22 @@ class Room(Message):
         return self.cpu >= other.cpu and self.memory >= other.memory and self.gpu >= other.gpu
 
 
+class Border(Message):
+    """The way from a region to the gateway of another one, ``region``, which the first one owns. Bit/s that flows may
+    reserve: ``total``, and ``free`` of it."""
+
+    region: RegionName
+    total: Count
+    free: Count
+    up: bool = True
+
+
 class Totals(Message):
     """A region in sums, which name no node, address or job. Of nodes that take new work: ``free`` and ``total`` of all
     of them, ``largest`` of each resource what one node has free at most, not necessarily the same one, ``rooms`` how
     many nodes have less than 1, 2, 4, 8, 16, 32 cores free, and 32 or more. ``queued``: jobs that wait. ``wait_s``:
-    seconds until the last of them is expected to start; None where nobody knows. ``epoch``: of its database."""
+    seconds until the last of them is expected to start; None where nobody knows. ``epoch``: of its database.
+    ``borders``: its own border links."""
 
     epoch: Id
     nodes: Small = 0
@@ -57,18 +68,31 @@ class Totals(Message):
     queued: Small = 0
     wait_s: Amount | None = None
     datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
+    borders: Annotated[list[Border], Field(max_length=MAX_REGIONS)] = []
+
+
+class Gateway(Message):
+    """What one region tells the other of its end of the border link between them: ``gateway``, its own node, ``there``,
+    the other's, as it was told, the addresses behind its end, and ``bandwidth``, bit/s of its own direction."""
+
+    gateway: NodeName
+    there: NodeName
+    subnet: IPv4Network
+    network: Literal["tc", "none"]
+    bandwidth: Annotated[Count, Field(gt=0)]
 
 
 class Summary(Totals):
     """What one region tells another every two seconds. ``block``: the addresses of its workers. ``accepts``: tenants of
     the region that it is told to, whose jobs may run here. ``made_at``: when its manager was asked for the sums, in
-    seconds since the Unix epoch by that region's own clock."""
+    seconds since the Unix epoch by that region's own clock. ``gateway``: of the border link to that one alone."""
 
     region: RegionName
     protocol: Small = PROTOCOL
     made_at: Amount = 0.0
     block: IPv4Network
     accepts: Annotated[list[TenantName], Field(max_length=MAX_ACCEPTED)] = []
+    gateway: Gateway | None = None
 
 
 RegionState = Literal["here", "ready", "old", "silent", "refused"]

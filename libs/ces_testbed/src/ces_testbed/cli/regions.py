@@ -10,6 +10,7 @@ from rich.text import Text
 from ces_client.cli.output import Output, show, show_json
 from ces_client.errors import bad_field
 from ces_common.runtime import RuntimeKind
+from ces_testbed.borders import join_regions
 from ces_testbed.cleanup import leftovers
 from ces_testbed.cli.errors import Failed
 from ces_testbed.cli.lifecycle import (
@@ -25,7 +26,7 @@ from ces_testbed.cli.lifecycle import (
 )
 from ces_testbed.cli.options import Choice
 from ces_testbed.errors import StartFailed
-from ces_testbed.hub import Hub, HubFiles, places, prepare, region_names
+from ces_testbed.hub import Hub, HubFiles, gateway_of, places, prepare, region_names
 from ces_testbed.hub_keeper import hub_is_up, remove_hub, start_hub
 from ces_testbed.launch import Background, is_up
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, default_root, free_port
@@ -56,7 +57,9 @@ def regions_up(
     urls: dict[str, str] = {}
     try:
         start_hub(hub_at)
-        for region, where in places(hub_at, hub).items():
+        gateways = dict.fromkeys(folders, gateway_of(asked.topology))
+        there = places(hub_at, hub, gateways)
+        for region, where in there.items():
             files = folders[region]
             spec = asked.model_copy(update={"name": region, "network": choice.network, "region": where})
             if spec.takes_name:
@@ -71,6 +74,8 @@ def regions_up(
                 take_away(spec, files, keep_state=False)
                 raise Failed(f"The region {region} could not be started", last.text, files.logs)
             urls[region] = last.text
+        if choice.network == "tc":
+            join_regions(there)
     except StartFailed as error:
         raise Failed("The hub could not be started", str(error), hub_at.log) from error
     finally:

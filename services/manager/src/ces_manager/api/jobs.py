@@ -25,7 +25,7 @@ from ces_manager.api.auth import AUDITED, SUBMITTER, VIEWER, identity_of, still_
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
-from ces_manager.api.other_regions import check_regions, federation_away, remote_flows
+from ces_manager.api.other_regions import check_regions, federation_away, remote_flows, split_flows
 from ces_manager.api.parameters import Attempt, Cursor, EventNumber, Limit, Lines, PathName, QueryName
 from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
@@ -47,6 +47,7 @@ from ces_manager.network import flow_rates
 from ces_manager.queue.page import queue_page
 from ces_manager.queue.status import job_names, with_holder_names
 from ces_manager.regions.away import remote_run
+from ces_manager.regions.splits import parts_of
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 PLAN_TIMEOUT_S = 30.0
@@ -143,6 +144,9 @@ async def get_flows(request: Request, job: VisibleJob, since: AwareDatetime | No
     run = await context.database.read(lambda tx: remote_run(tx, job))
     if run is not None:
         return await remote_flows(context, run)
+    parts = await context.database.read(lambda tx: parts_of(tx, job))
+    if parts:
+        return await split_flows(context, job, parts, since)
     now = context.database.clock.now()
     return await context.database.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
 

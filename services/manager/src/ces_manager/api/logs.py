@@ -11,10 +11,12 @@ from ces_common.messages.api import TaskView
 from ces_common.messages.base import Message
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.regions import AwayLogQuery, Decision
+from ces_common.messages.split import PartState
 from ces_common.states import JOB_OVER
 from ces_manager.api.context import Context
 from ces_manager.jobs import job_views
 from ces_manager.regions.away import remote_run
+from ces_manager.regions.splits import parts_of, run_of
 
 LOOK_S = 0.5
 TIMEOUT_S = 5.0
@@ -86,6 +88,21 @@ def _from_region(context: Context, run: Decision, task: str, prefix: bool, tail:
     return _Tail(ask, task, f"in region {run.region}", prefix, tail)
 
 
+async def _add_part(
+    context: Context, part: PartState, task: str | None, tail: int | None, logs: dict[str, _Tail]
+) -> None:
+    """The logs of a part of a split job, those of this region from its own agents."""
+    names = [name for name in part.tasks if task in (None, name)]
+    if part.region != context.region:
+        for name in names:
+            logs.setdefault(f"{part.remote} {name}", _from_region(context, run_of(part), name, task is None, tail))
+        return
+    view = await context.database.read(lambda tx: job_views.job_view(tx, part.remote, context.measurements))
+    for each in view.placement:
+        if each.allocation and each.node and each.name in names:
+            logs.setdefault(each.allocation, _from_agent(context, each, task is None, tail))
+
+
 async def _asked(context: Context, subject: str, query: Message, who: str) -> LogAnswer:
     raw = await context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S, largest=LARGEST_REQUEST)
     try:
@@ -121,6 +138,9 @@ async def follow_logs(
                     logs.setdefault(
                         f"{run.remote} {each.name}", _from_region(context, run, each.name, task is None, tail)
                     )
+        parts = await context.database.read(lambda tx: parts_of(tx, job)) if view.parts else []
+        for part in parts:
+            await _add_part(context, part, task, tail, logs)
         for log in logs.values():
             if not log.complete or view.state not in JOB_OVER:
                 async for text in log.read(goes_on):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, BusError, NoResponder
 from ces_common.jobfile import ANY_REGION
 from ces_common.messages.api import JobFlowsView
 from ces_common.messages.regions import Decision, RegionList
+from ces_common.messages.split import PartState
 from ces_manager.api.context import Context
 from ces_manager.errors import Invalid, Unavailable
+from ces_manager.network.flow_rates import job_flows_view
+from ces_manager.regions.splits import run_of
 
 LOOK_S = 2.0
 FLOWS_S = 6.0  # the other region's manager is asked, too
@@ -57,6 +61,22 @@ async def remote_flows(context: Context, run: Decision) -> JobFlowsView:
     except ValueError as error:
         raise Unavailable(f"region {run.region}, where the job runs, answers with what cannot be read") from error
     return view.model_copy(update={"id": run.job})
+
+
+async def split_flows(
+    context: Context, job: str, parts: Sequence[PartState], since: datetime | None = None
+) -> JobFlowsView:
+    """A split job's flows, each as the region tells it where it begins. Raises Unavailable."""
+    views = [await _part_flows(context, part, since) for part in parts]
+    found = [flow for part, view in zip(parts, views, strict=True) for flow in view.flows if flow.src in part.tasks]
+    return views[0].model_copy(update={"id": job, "flows": found})
+
+
+async def _part_flows(context: Context, part: PartState, since: datetime | None) -> JobFlowsView:
+    if part.region != context.region:
+        return await remote_flows(context, run_of(part))
+    now = context.database.clock.now()
+    return await context.database.read(lambda tx: job_flows_view(tx, part.remote, context.measurements, now, since))
 
 
 async def _ask(context: Context, operation: str, data: bytes, timeout_s: float) -> bytes:

@@ -8,11 +8,11 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import undefer_group
 
-from ces_common.db.region_tables import AwayRow
+from ces_common.db.region_tables import AwayRow, SplitRow
 from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, NodeRow, PlanRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PlanView, TaskView
+from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PartView, PlanView, TaskView
 from ces_common.states import JOB_WAITS, JobState
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
@@ -35,13 +35,15 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
     away = tx.session.get(AwayRow, row.id)
+    split = tx.session.get(SplitRow, row.id) if row.spec.regions else None
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
         waiting=row.waiting,
         remote_state=None if away is None else away.remote_state,
-        unknown_since=None if away is None else away.unknown_since,
+        unknown_since=split.unknown_since if split is not None else None if away is None else away.unknown_since,
         not_taken=(away.not_taken or {}) if away is not None and row.state is JobState.QUEUED else {},
         remark=doubt(tx, row) if row.state is JobState.QUEUED else None,
+        parts=[] if split is None else [PartView.model_validate(part.model_dump()) for part in split.parts],
         speeds=row.speeds,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],

@@ -77,7 +77,8 @@ class MemberStep:
 
 
 class Course:
-    """A job's way through its states. ``steps``: those taken, in order; each is legal."""
+    """A job's way through its states. ``steps``: those taken, in order; each is legal. ``bound``: it is a part of one
+    that is split over regions, whose peers know it where it is."""
 
     def __init__(
         self,
@@ -87,8 +88,9 @@ class Course:
         *,
         restarts: int = 0,
         restart: Restart = Restart(),
+        bound: bool = False,
     ) -> None:
-        self.job, self.state = job, state
+        self.job, self.state, self.bound = job, state, bound
         self.restarts, self.restart = restarts, restart
         self.members = {member.id: member for member in members}
         self.steps: list[JobStep | MemberStep] = []
@@ -130,8 +132,10 @@ def fail(course: Course, reason: str) -> None:
 
 
 def reschedule(course: Course, cause: Cause, reason: str) -> None:
-    """Give up the present placement; the job queues again when nothing of it is left."""
-    if course.state in JOB_PLACED:
+    """Give up the present placement; the job queues again when nothing of it is left. One that is bound has failed."""
+    if course.bound:
+        fail(course, reason)
+    elif course.state in JOB_PLACED:
         _leave(course, J.RESCHEDULING, reason, cause)
 
 

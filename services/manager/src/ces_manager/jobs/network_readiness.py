@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ces_common.db.region_tables import GuestRow
+from ces_common.db.region_tables import GuestRow, PartRow
 from ces_common.db.uow import WriteTx
 from ces_common.states import JobState
 from ces_manager.jobs.lifecycle import Course
@@ -16,10 +16,14 @@ def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:
 
 def network_ready(tx: WriteTx, job: str, attempt: int) -> None:
     """The attempt's network is in place, so that its workers may start; those of a job that is held for another region
-    once that one has committed it."""
+    once that one has committed it, and those of a part of one once all parts are ready."""
     guest = tx.session.get(GuestRow, job) if len(job) <= ID_LENGTH else None
     if guest is not None and not guest.committed:
         guest.ready = attempt
+        return
+    part = tx.session.get(PartRow, job) if len(job) <= ID_LENGTH else None
+    if part is not None and not part.started:
+        part.ready = attempt
         return
     both = [JobState.PREPARING, JobState.STARTING]
     starts = both[1:]

@@ -48,6 +48,7 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "started_at": row.placed_at,
                 "ran_s": _ran_s(row),
                 "traceparent": row.traceparent,
+                "part": row.part,
                 "version": row.version,
             }
         )

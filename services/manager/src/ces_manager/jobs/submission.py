@@ -12,7 +12,7 @@ from ces_common.db.region_tables import AwayRow
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.disconnect import STOP
-from ces_common.jobfile import JobFile, TaskGroup
+from ces_common.jobfile import JobFile, Restart, TaskGroup
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
@@ -24,6 +24,7 @@ from ces_manager.jobs.admission import (
     check_tenant,
     due_at,
 )
+from ces_manager.jobs.pieces import Written
 from ces_manager.jobs.transitions import emit_job
 
 KEY_LENGTH = 255
@@ -37,9 +38,11 @@ def submit_job(
     idempotency_key: str | None = None,
     queue: QueueFile = ANYBODY,
     traceparent: str | None = None,
+    written: Written | None = None,
 ) -> JobRow:
     """Add a queued job. A key that came with the same job file before returns the job that it made then.
-    ``traceparent``: the context of the request, where the job is to be traced.
+    ``traceparent``: the context of the request, where the job is to be traced. ``written``: the part of the job that is
+    to run here, of one that is split over regions; whatever ends it, its home decides what becomes of the job.
 
     Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, data that
     no node offers, a secret that the tenant does not have, a command that decides what CES does, and a deadline that is
@@ -62,6 +65,10 @@ def submit_job(
     check_secrets(tx, jobfile)
     check_commands(jobfile)
     initial = jobfile if jobfile.elastic is None else jobfile.at_size(jobfile.elastic.smallest)
+    if written is None:
+        tasks, flows, restart = initial.expand_tasks(), initial.expand_flows(), jobfile.restart
+    else:
+        tasks, flows, restart = written.tasks, written.flows, Restart(policy="never")
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,
@@ -71,10 +78,11 @@ def submit_job(
         deadline_at=due_at(tx.now, jobfile),
         preemption=jobfile.preemption,
         spec=jobfile,
-        restart=jobfile.restart,
+        restart=restart,
         disconnect=jobfile.disconnect,
-        tasks=initial.expand_tasks(),
-        flows=initial.expand_flows(),
+        tasks=tasks,
+        flows=flows,
+        part=None if written is None else written.part,
         size=None if jobfile.elastic is None else jobfile.elastic.smallest,
         state=JobState.QUEUED,
         state_since=tx.now,

@@ -67,6 +67,7 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
         [as_member(allocation) for allocation in rows.values()],
         restarts=row.restarts,
         restart=row.restart,
+        bound=row.part is not None,
     )
     walk(course)
     if not course.steps:

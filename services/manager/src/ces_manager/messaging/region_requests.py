@@ -83,18 +83,7 @@ class RegionRequests:
         await self._on("region-flows", GuestJobQuery, self._flows)
 
     async def _on(self, operation: str, model: type[M], act: Act[M]) -> None:
-        async def answer(message: Message) -> bytes:
-            try:
-                asked = model.model_validate_json(message.data or b"{}")
-            except ValueError as error:
-                raise RemoteError("malformed", problem_of(error)) from error
-            with answering(operation):
-                try:
-                    return (await act(asked)).encode()
-                except ManagerError as error:
-                    raise RemoteError("refused", error.detail) from error
-
-        await self._bus.serve(subjects.rpc("manager", operation), answer, largest=LARGEST, queue=QUEUE)
+        await serve_region(self._bus, operation, model, act)
 
     async def _totals(self, _: Message) -> bytes:
         report, now = await self._live_queue.look(), self._database.clock.now()
@@ -205,6 +194,23 @@ class RegionRequests:
         )
         bare = [flow.model_copy(update={"path": [], "hops": [], "shortfall": None}) for flow in view.flows]
         return view.model_copy(update={"id": asked.job, "flows": bare})
+
+
+async def serve_region(bus: Bus, operation: str, model: type[M], act: Act[M]) -> None:
+    """Answer the federation service; what the manager refuses it is told in words."""
+
+    async def answer(message: Message) -> bytes:
+        try:
+            asked = model.model_validate_json(message.data or b"{}")
+        except ValueError as error:
+            raise RemoteError("malformed", problem_of(error)) from error
+        with answering(operation):
+            try:
+                return (await act(asked)).encode()
+            except ManagerError as error:
+                raise RemoteError("refused", error.detail) from error
+
+    await bus.serve(subjects.rpc("manager", operation), answer, largest=LARGEST, queue=QUEUE)
 
 
 def _place_of(tx: ReadTx, job: str, task: str) -> tuple[str, str] | None:

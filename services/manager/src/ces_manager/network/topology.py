@@ -14,6 +14,7 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import TopologyChanged
 from ces_common.messages.records import LinkRecord, kinds_on_media
+from ces_common.names import is_border_node
 from ces_common.quantities import LARGEST
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.states import JobState
@@ -21,15 +22,23 @@ from ces_manager.errors import Invalid
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.network import link_states
+from ces_manager.network.borders import border_links
 
 
 def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     """Replace all links and media; jobs that the new ones cannot carry are rescheduled. A link that stays keeps its
-    state. Raises Invalid."""
-    links = directed_links(file)
+    state, and so do border links, which are no part of the file. Raises Invalid."""
+    links, border = directed_links(file), border_links(tx)
+    standing = {end for link in border for end in (link.src, link.dst) if is_border_node(end)}
+    for i, each in enumerate(file.links):
+        if taken := standing & {each.src, each.dst}:
+            raise Invalid(
+                f"links[{i}]", f"{min(taken)} stands for another region's gateway: its links are set up there"
+            )
     known = link_states.live_states(tx, links)
-    for table in (LinkRow, MediumRow):
-        tx.session.execute(delete(table), execution_options={"synchronize_session": False})
+    own = LinkRow.src.not_in(standing) & LinkRow.dst.not_in(standing)
+    for statement in (delete(LinkRow).where(own), delete(MediumRow)):
+        tx.session.execute(statement, execution_options={"synchronize_session": False})
     if file.media:
         tx.session.execute(insert(MediumRow), [medium.model_dump(mode="python") for medium in file.media])
     if links:
@@ -38,7 +47,7 @@ def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     tx.cluster().topology_version = tx.version
     tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
     media = {medium.name: medium.bandwidth for medium in file.media}
-    for row, where in jobs_not_carried(tx, links, media):
+    for row, where in jobs_not_carried(tx, [*links, *border], media):
         change(tx, row, partial(lifecycle.reschedule, cause=lifecycle.Cause.TOPOLOGY, reason=where))
 
 

@@ -60,6 +60,9 @@ def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = WORKERS) -
     subnet left; less than what runs there holds; work of the device before)."""
     if not request.arch.isprintable():
         raise Invalid("arch", "must be printable")
+    standing = tx.session.get(NodeRow, request.name)
+    if standing is not None and standing.region is not None:
+        raise Conflict(f"node {request.name} stands for the gateway of region {standing.region}: take another name")
     before = admitted_before(tx, request, tx.now)
     if before is not None:
         return before

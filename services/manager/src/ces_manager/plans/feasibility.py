@@ -105,7 +105,8 @@ def misfit(
     if len(given) != len(asked) or {(flow.src, flow.dst) for flow in given} != set(asked):
         return Misfit(Obstacle.MALFORMED, "the plan does not give exactly the job's flows")
     sources = {flow.src: node for flow in flows if (node := flow.data_node) is not None}
-    places = {**assignments, **sources}
+    borders = {end: str(flow.border) for flow in flows if (end := flow.far_end(assignments)) is not None}
+    places = {**assignments, **sources, **borders}
     needs = tasks if asking is None else asking
     problems: tuple[tuple[Obstacle, Iterator[str]], ...] = (
         (Obstacle.NODE, _unfit_nodes(needs, assignments, residual)),

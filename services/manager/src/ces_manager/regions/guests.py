@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 
-from ces_common.db.region_tables import GuestRow
+from ces_common.db.region_tables import GuestRow, PartRow
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.jobfile import JobFile
@@ -177,6 +177,9 @@ def _status(tx: ReadTx, home: str, job: RemoteJob) -> tuple[FateAnswer, RemoteSt
 def guest_job(tx: ReadTx, asked: GuestJobQuery) -> str:
     """The job here of another region's try, if it is that one's. Raises NotFound."""
     guest = _of(tx, asked.home, asked.job, asked.attempt)
+    part = tx.session.get(PartRow, asked.remote)
+    if part is not None and (part.home, part.home_job, part.home_attempt) == (asked.home, asked.job, asked.attempt):
+        return part.job
     if guest is None or guest.job != asked.remote:
         raise NotFound(f"no job {asked.remote} of region {asked.home}")
     return guest.job

@@ -13,6 +13,7 @@ from ces_common.db.uow import ReadTx
 from ces_common.messages.events import QueueStatus
 from ces_common.messages.regions import MAX_DATASETS, ROOMS, Room, Totals
 from ces_common.states import JOB_WAITS
+from ces_manager.network.borders import borders
 from ces_manager.plans.residual import held_on_nodes
 
 _TAKES_WORK = select(NodeRow.name, NodeRow.cpu, NodeRow.memory, NodeRow.gpu, NodeRow.datasets).where(
@@ -45,6 +46,7 @@ def totals(tx: ReadTx, queue: Sequence[QueueStatus], now: datetime) -> Totals:
         queued=queued,
         wait_s=0.0 if queued == 0 else last_start_s(queue, now),
         datasets=sorted(datasets)[:MAX_DATASETS],
+        borders=borders(tx),
     )
 
 
