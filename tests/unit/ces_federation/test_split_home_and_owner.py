@@ -285,7 +285,7 @@ async def test_a_home_leads_no_flow_to_addresses_that_the_region_does_not_have(
     """Region b is asked by a, which says that a task of region b, or of nobody's, is at these addresses."""
     place = Place.model_validate({"task": "w-0", "region": "b", "address": address, "port": 1})
     asked = PartCommit(job="job-1", attempt=1, part=1, remote=f"{1:026}", places=[place])
-    answer = await regions["a"].federation.split_home._asked("b", "part-commit", asked, 0.2)
+    answer = await regions["a"].federation.asker.ask("b", "part-commit", asked, PartAnswer, 0.2)
     assert answer is None
     assert books["b"].committed == []
 
@@ -293,7 +293,7 @@ async def test_a_home_leads_no_flow_to_addresses_that_the_region_does_not_have(
 async def test_a_tenant_that_is_not_accepted_holds_no_part(regions: dict[str, Region], books: dict[str, Books]) -> None:
     file = FILE.model_copy(update={"tenant": "blue"})
     hold = PartHold(job="job-1", attempt=1, part=1, file=file, piece=Piece(tasks=["w-2"]))
-    answer = await regions["a"].federation.split_home._asked("b", "part-hold", hold, 0.3)
+    answer = await regions["a"].federation.asker.ask("b", "part-hold", hold, PartAnswer, 0.3)
     assert answer is not None
     assert answer.fate == "released"
     assert "not accepted" in str(answer.reason)

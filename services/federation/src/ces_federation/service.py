@@ -60,15 +60,15 @@ class Federation:
         self.wire = Wire(wire_bus, settings.region, keys, now)
         self.board = Board(settings.region, settings.address_block, peers)
         manager = Manager(bus)
-        asker = Asker(self.wire, peers, clock)
-        self.following = Following(manager, asker, self.board, clock)
+        self.asker = Asker(self.wire, peers, clock)
+        self.following = Following(manager, self.asker, self.board, clock)
         self._manager = manager
         self._owner = Owner(manager, peers, clock)
         self._split_owner = SplitOwner(settings.region, manager, self._owner, clock, self._block_of)
         self.split_home = SplitHome(
-            settings.region, manager, asker, self.board, self._split_owner, lambda: self._own, clock
+            settings.region, manager, self.asker, self.board, self._split_owner, lambda: self._own, clock
         )
-        self.home = Home(manager, asker, self.board, self.following, clock, self.split_home.consider)
+        self.home = Home(manager, self.asker, self.board, self.following, clock, self.split_home.consider)
         self._hint = Hint()
         self._own: Totals | None = None
         self._near: dict[str, NearEnd] = {}  # this region's ends of border links, by the other region

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from manager_world import World, full_mesh, ring
 
-from ces_common.messages.api import JoinRequest
 from ces_common.messages.events import PlanRefused, Reason
+from ces_common.messages.membership import JoinRequest
 from ces_common.messages.plans import FlowPlan, PlanProposed
 from ces_common.messages.regions import HOLD_S, Border
 from ces_common.messages.split import (
