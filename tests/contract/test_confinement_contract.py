@@ -10,8 +10,8 @@ from confinements import APART, TOGETHER
 from databases import KINDS, new_database
 from manager_world import World, ring
 
-from ces_common.messages.api import JoinRequest, JoinTokenRequest
 from ces_common.messages.confinement import Confinement, ConfinementReport
+from ces_common.messages.membership import JoinRequest, JoinTokenRequest
 from ces_common.messages.queries import SnapshotQuery
 from ces_manager.jobs.job_views import job_view
 from ces_manager.measurements import Measurements

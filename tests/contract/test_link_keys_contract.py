@@ -10,7 +10,7 @@ import pytest
 from databases import KINDS, new_database
 from manager_world import World
 
-from ces_common.messages.api import JoinRequest, JoinTokenRequest
+from ces_common.messages.membership import JoinRequest, JoinTokenRequest
 from ces_common.messages.records import NodeRecord
 from ces_common.messages.reports import LinkKeys, LinkReport, LinkStatus
 from ces_manager.errors import Conflict

@@ -8,8 +8,9 @@ from databases import KINDS, new_database
 from manager_world import World, full_mesh, ring
 
 from ces_common.db.tables import EventRow
-from ces_common.messages.api import JoinRequest, JoinTokenRequest, TopologyFile
+from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import LinkChanged, parse_event
+from ces_common.messages.membership import JoinRequest, JoinTokenRequest
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import LinkRecord
 from ces_common.messages.reports import LinkReport, LinkStatus

@@ -16,7 +16,7 @@ from manager_world import START, World, full_mesh, sqlite_url
 from sqlalchemy import Engine
 
 from ces_common.db import WriteTx
-from ces_common.messages.api import JoinRequest, JoinTokenRequest
+from ces_common.messages.membership import JoinRequest, JoinTokenRequest
 from ces_manager.nodes import membership
 
 

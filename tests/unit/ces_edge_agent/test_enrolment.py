@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from tls_server import certified, https
 
 from ces_common.health import serve_http
-from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.cards import Card
+from ces_common.messages.membership import JoinAnswer, JoinRequest
 from ces_common.tls.certificates import Authority
 from ces_common.tls.pins import PATH, pinned
 from ces_edge_agent import enrolment

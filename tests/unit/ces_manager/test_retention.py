@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from ces_common.db.access_tables import JoinTokenRow
 from ces_common.db.tables import EventRow, InboxRow
-from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
+from ces_common.messages.membership import JoinRequest, JoinToken, JoinTokenRequest
 from ces_manager.__main__ import drop_history
 from ces_manager.database import Database
 from ces_manager.nodes import membership

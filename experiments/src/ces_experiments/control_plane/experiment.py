@@ -29,7 +29,6 @@ from ces_experiments.control_plane.load import (
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_experiments.control_plane.simulated_cluster import (
     ALONE,
-    CENTRAL,
     Alike,
     agents,
     central_services,
@@ -38,6 +37,7 @@ from ces_experiments.control_plane.simulated_cluster import (
     until_over,
 )
 from ces_testbed.cluster import Cluster
+from ces_testbed.services import CENTRAL
 
 LIMIT_S = 600.0
 

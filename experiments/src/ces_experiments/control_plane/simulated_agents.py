@@ -16,9 +16,9 @@ import httpx
 from ces_common import subjects
 from ces_common.bus import Credentials
 from ces_common.bus.port import BusError
-from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.base import Message
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
+from ces_common.messages.membership import JoinAnswer, JoinRequest
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkReport, LinkStatus, Status, WorkerStatus
 from ces_common.messages.traces import AGENT, MAX_BATCH, Span, SpanBatch
 from ces_common.natsauth import SIGNATURE, new_user_key, signature_of

@@ -28,14 +28,12 @@ from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.control_plane.any_manager import AnyManager
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_testbed.cluster import Cluster
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import TestbedNode, Topology
 
 SUBMITTERS = 8
 READY_S = 120.0
 OVER = frozenset(f"ces.v1.job.{state.value}" for state in JOB_OVER)
-CENTRAL = (NATS, MANAGER, *CONTROLLERS)
 JOINING = 8  # nodes at a time
 CONNECTING = 32
 LOOK_S = 0.5

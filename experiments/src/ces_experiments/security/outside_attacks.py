@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from ces_common.messages.api import JoinRequest, RenewRequest
+from ces_common.messages.membership import JoinRequest, RenewRequest
 from ces_common.natsauth import SIGNATURE, signature_of
 from ces_common.natsauth.signed_requests import Purpose
 from ces_experiments.security.tally import Tally

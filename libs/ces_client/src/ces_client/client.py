@@ -30,12 +30,9 @@ from ces_client.trust import check_encrypted, says_insecure
 from ces_client.watch import ended, watch
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import (
-    ForgottenNode,
     JobFlowsView,
     JobSummary,
     JobView,
-    JoinToken,
-    JoinTokenRequest,
     LinkProbeView,
     LinkView,
     NodeView,
@@ -49,6 +46,7 @@ from ces_common.messages.api import (
 from ces_common.messages.dashboard import HeldFlow, Layout, UsageSamples
 from ces_common.messages.drains import DrainForecast
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
+from ces_common.messages.membership import ForgottenNode, JoinToken, JoinTokenRequest
 from ces_common.messages.secrets import SecretView
 from ces_common.messages.traces import JobTrace
 from ces_common.roles import Role

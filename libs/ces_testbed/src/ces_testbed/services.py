@@ -24,6 +24,7 @@ NATS = "nats"
 MANAGER = "manager"
 SCHEDULER = "scheduler"
 CONTROLLERS = (SCHEDULER, "compute-ctl", "network-ctl")
+CENTRAL = (NATS, MANAGER, *CONTROLLERS)
 FEDERATION = "federation"
 MODULES = {
     MANAGER: "ces_manager",

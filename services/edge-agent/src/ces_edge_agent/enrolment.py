@@ -14,8 +14,8 @@ import httpx
 import structlog
 
 from ces_common.hosts import is_loopback
-from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.cards import MAX_CARDS, NUMBERED, Card
+from ces_common.messages.membership import JoinAnswer, JoinRequest
 from ces_common.natsauth import SIGNATURE, UserKey, credentials_file, new_user_key, read_credentials, signature_of
 from ces_common.natsauth.credentials import Credentials
 from ces_common.natsauth.keys import public_key

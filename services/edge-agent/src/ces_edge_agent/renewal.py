@@ -12,7 +12,7 @@ import structlog
 
 from ces_common import subjects
 from ces_common.bus.port import BusError, Callback
-from ces_common.messages.api import RenewRequest
+from ces_common.messages.membership import RenewRequest
 from ces_common.messages.queries import Credential, CredentialQuery
 from ces_common.natsauth import SIGNATURE, Credentials, signature_of
 from ces_common.natsauth.jwt import claims_of

@@ -8,8 +8,9 @@ import pytest
 from ces_command import ces
 from client_views import BERT, NARROW, NOW, SOON, entry, queue_status
 
-from ces_common.messages.api import ForgottenNode, LinkProbeView, LinkView
+from ces_common.messages.api import LinkProbeView, LinkView
 from ces_common.messages.events import JobWaiting, new_event
+from ces_common.messages.membership import ForgottenNode
 from ces_common.messages.owner_calendar import OwnerCalendar
 
 

@@ -26,7 +26,7 @@ from ces_client.audit import PROMISES, Finding, Peak, Verdict
 from ces_client.cli import app, output
 from ces_client.view import audit, drain, flows, job, lists, plan, queue_status, tokens
 from ces_common.jobfile import JobFile
-from ces_common.messages import api, drains, identities
+from ces_common.messages import api, drains, identities, membership
 from ces_common.messages.dashboard import HeldFlow
 from ces_common.messages.events import QueueStatusView, Reason
 from ces_common.states import AllocationState, JobState
@@ -168,7 +168,7 @@ def commands(manager, samples, job_file: Path) -> list[list[object]]:
     manager.on("GET", "links", [hostile(api.LinkView)])
     manager.on("GET", "queue", {"items": [hostile(api.QueueEntry).model_dump(mode="json")], "remark": EVIL})
     manager.on("POST", "nodes/n1/drain", hostile(api.NodeView))
-    manager.on("POST", "nodes/n1/forget", hostile(api.ForgottenNode))
+    manager.on("POST", "nodes/n1/forget", hostile(membership.ForgottenNode))
     manager.on("POST", "links/n1/n2/probe", hostile(api.LinkProbeView))
     manager.on("POST", "nodes/n1/cordon", samples.problem(409, EVIL, EVIL, [{"field": EVIL, "problem": EVIL}]))
     manager.on("POST", "nodes/n1/uncordon", httpx.Response(400, text=EVIL))

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from ces_common.db.tables import NodeRow
 from ces_common.jobfile import JobFile
-from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
+from ces_common.messages.membership import JoinRequest, JoinToken, JoinTokenRequest
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.nodes import membership
 from ces_manager.nodes.credentials import check_member

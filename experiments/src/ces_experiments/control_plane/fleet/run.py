@@ -25,7 +25,6 @@ from ces_experiments.control_plane.fleet.load import Fleet, flapping, peers_of, 
 from ces_experiments.control_plane.load import node_names, ring_job, waits
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_experiments.control_plane.simulated_cluster import (
-    CENTRAL,
     OVER,
     agents,
     central_services,
@@ -34,7 +33,7 @@ from ces_experiments.control_plane.simulated_cluster import (
     submit,
 )
 from ces_testbed.cluster import Cluster
-from ces_testbed.services import MANAGER
+from ces_testbed.services import CENTRAL, MANAGER
 from ces_testbed.spec import Timing
 
 LOOK_S, SHORT_S = 1.0, 0.05

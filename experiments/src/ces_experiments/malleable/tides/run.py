@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.progress import Progress
@@ -30,7 +31,7 @@ from ces_experiments.malleable.tides.watch import Watch
 from ces_testbed.capability import why_no_tc
 from ces_testbed.cluster import Cluster
 from ces_testbed.errors import TestbedError
-from ces_testbed.services import agent_name
+from ces_testbed.services import CENTRAL, agent_name
 
 FIRST_SEED = 1
 SOON_S = 2.0  # in which the owners' programs start, before midnight
@@ -41,6 +42,7 @@ BELOW, RECLAIM = 0.45, 0.55  # of what an owner ever needs: lent below, reclaime
 GRACE_S = 5
 STEP_S = (0.02, 0.18, 0.0)  # a + b/n + c(n - 1) with n workers
 STEPS = 10**6
+LEAST_URGENT = 19  # nice(2)
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,14 @@ def owned(cluster: Cluster, nodes: Sequence[str]) -> Iterator[Mapping[str, str]]
         with cluster.client() as client:
             wait_for(lambda: all(_lent(cluster, client, node) for node in nodes), "all devices are lent")
         yield groups
+
+
+def set_apart(cluster: Cluster) -> None:
+    """Central services run on no device that somebody lends. Here they share its cores, so they take what owners and
+    agents leave."""
+    for name in CENTRAL:
+        for thread in Path(f"/proc/{cluster.supervisor.pid(name)}/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), LEAST_URGENT)
 
 
 def _lent(cluster: Cluster, client: Client, node: str) -> bool:
@@ -167,6 +177,7 @@ def runs(question: Question) -> Generator[tuple[dict[str, Any], dict[str, Any]]]
         with ExitStack() as stack:
             cluster = stack.enter_context(emulated("tides", topology, settings=settings))
             client, groups = stack.enter_context(cluster.client()), stack.enter_context(owned(cluster, names))
+            set_apart(cluster)
             found = a_day(cluster, client, groups, owners, question.length_s, rounds, beside=way == BESIDE)
         return found | {"owners": [asdict(owner) for owner in owners]}
 

@@ -13,21 +13,23 @@ from ces_common import subjects
 from ces_common.bus.port import RemoteError
 from ces_common.db import WriteTx
 from ces_common.messages.api import (
-    ForgottenNode,
-    JoinAnswer,
-    JoinRequest,
-    JoinToken,
-    JoinTokenRequest,
     LinkProbeRequest,
     LinkProbeView,
     LinkView,
     NodeView,
     Page,
-    RenewRequest,
     TopologyFile,
     TopologyView,
 )
 from ces_common.messages.drains import DrainForecast
+from ces_common.messages.membership import (
+    ForgottenNode,
+    JoinAnswer,
+    JoinRequest,
+    JoinToken,
+    JoinTokenRequest,
+    RenewRequest,
+)
 from ces_common.messages.owner_calendar import CalendarRequest
 from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed

@@ -17,8 +17,8 @@ from ces_common.db.access_tables import JoinTokenRow
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.hosts import WORKERS
-from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.messages.cards import Card, cards_of, is_model
+from ces_common.messages.membership import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
