@@ -47,6 +47,17 @@ def test_what_the_sentence_says_already_is_not_repeated(samples):
     assert reason.text not in "\n".join(wide(job_facts(view, NOW)))
 
 
+def test_a_split_job_says_which_tasks_run_where_and_who_is_silent(samples):
+    parts = [
+        {"region": "north", "tasks": ["w-0", "w-1"], "state": "running"},
+        {"region": "south", "tasks": ["w-2"]},
+    ]
+    view = samples.job("elsewhere", parts=parts, unknown_since=NOW - timedelta(minutes=2))
+    lines = wide(job_live(view, NOW))
+    assert lines[-3:-1] == ["w-0, w-1 in region north: running", "w-2 in region south: held"]
+    assert lines[-1].endswith("one of these regions does not answer")
+
+
 def test_a_running_job_shows_workers_and_what_flows_get(samples):
     now = samples.submitted + timedelta(seconds=65)
     shown = lines(job_live(samples.job("running", round_=10, attempt=2, restarts=1), now))

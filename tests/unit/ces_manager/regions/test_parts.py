@@ -9,6 +9,7 @@ from manager_world import World, full_mesh, ring
 from ces_common.messages.events import PlanRefused, Reason
 from ces_common.messages.membership import JoinRequest
 from ces_common.messages.plans import FlowPlan, PlanProposed
+from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.regions import HOLD_S, Border
 from ces_common.messages.split import (
     BorderSetup,
@@ -252,9 +253,12 @@ def test_border_links_outlive_a_new_topology_and_are_no_part_of_it(joined: World
     joined.write(lambda tx: borders.put_borders(tx, [silent]))
     with joined.uow.read() as tx:
         assert len(borders.border_links(tx)) == 2, "a region that is silent keeps its links"
+    before = joined.snapshot()
     joined.write(lambda tx: borders.put_borders(tx, []))
     with joined.uow.read() as tx:
         assert borders.border_links(tx) == []
+    told = joined.snapshot(SnapshotQuery(since=before.version, epoch=before.epoch, removals=True))
+    assert (told.full, told.removed_nodes) == (False, [STANDS])
 
 
 def test_no_device_joins_as_what_stands_for_a_gateway(joined: World) -> None:

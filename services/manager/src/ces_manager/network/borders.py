@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import delete, or_, select
 
-from ces_common.db.tables import LinkRow, NodeRow
+from ces_common.db.tables import NODE, LinkRow, NodeRow, RemovalRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import TopologyChanged
 from ces_common.messages.records import LinkRecord
@@ -45,6 +45,7 @@ def put_borders(tx: WriteTx, setups: Iterable[BorderSetup]) -> None:
         if row.name not in wanted | dict.fromkeys(stay):
             _delete_links(tx, row.name)
             tx.session.delete(row)
+            tx.session.merge(RemovalRow(kind=NODE, name=row.name, version=tx.version, removed_at=tx.now))
     tx.session.flush()
     for setup in setups:
         name = border_node(setup.region, setup.there)
