@@ -50,4 +50,3 @@ def test_a_region_that_freezes_at_any_moment_delays_a_job_by_a_second_at_most(
     moments = [round(usual - before, 2) for before in (2.0, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05) if usual > before]
     delays = {at: placed_after(books, seed, at) - usual for at in moments}
     assert max(delays.values()) <= WITHIN_S, delays
-
