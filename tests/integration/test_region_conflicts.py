@@ -29,9 +29,7 @@ async def test_two_hundred_jobs_of_three_homes_want_sixty_places(tmp_path: Path)
     with running_servers(tmp_path / "servers", list(rooms)) as servers:
         async with running(servers, tmp_path / "regions", rooms, **TRUST) as regions:
             homes, owners = [regions[name] for name in HOMES], [regions[name] for name in OWNERS]
-            await asyncio.gather(
-                *(homes[i % len(homes)].submit(one_core(f"job-{i}")) for i in range(JOBS))
-            )
+            await asyncio.gather(*(homes[i % len(homes)].submit(one_core(f"job-{i}")) for i in range(JOBS)))
             began = time.monotonic()
             used_s = 0.0
             while time.monotonic() - began < WITHIN_S:

@@ -16,7 +16,7 @@ from sqlalchemy import select
 
 from ces_common.bus.nats import NatsBus
 from ces_common.db import UnitOfWork
-from ces_common.db.region_tables import GuestRow
+from ces_common.db.region_tables import AwayRow, GuestRow
 from ces_common.db.tables import JobRow
 from ces_common.jobfile import JobFile
 from ces_common.messages.regions import HOLD_S
@@ -124,10 +124,21 @@ class LiveRegion:
     async def submit(self, file: JobFile) -> str:
         return (await self.database.write(lambda tx: submit_job(tx, file))).id
 
-    def guests(self) -> list[tuple[GuestRow, JobRow]]:
+    def all_guests(self) -> list[tuple[GuestRow, JobRow]]:
         with self.world.uow.read() as tx:
             rows = tx.session.execute(select(GuestRow, JobRow).join(JobRow, JobRow.id == GuestRow.job))
-            return [(guest, row) for guest, row in rows if row.state not in JOB_OVER]
+            return [(guest, row) for guest, row in rows]
+
+    def guests(self) -> list[tuple[GuestRow, JobRow]]:
+        """Those that are not over."""
+        return [(guest, row) for guest, row in self.all_guests() if row.state not in JOB_OVER]
+
+    def not_taken(self, job: str) -> dict[str, str]:
+        with self.world.uow.read() as tx:
+            return tx.session.get_one(AwayRow, job).not_taken or {}
+
+    def state(self, job: str) -> JobState:
+        return self.world.job(job).state
 
     def states(self) -> list[JobState]:
         with self.world.uow.read() as tx:
@@ -157,7 +168,7 @@ async def running(
             await region.close()
 
 
-def one_core(name: str, **more: object) -> JobFile:
-    """A job that fills a place of one core."""
-    group = {"name": "w", "command": ["true"], "resources": {"cpu": "1", "memory": "64Mi"}}
+def one_core(name: str, cpu: str = "1", **more: object) -> JobFile:
+    """A job that fills a place of one core, or of so many."""
+    group = {"name": "w", "command": ["true"], "resources": {"cpu": cpu, "memory": "64Mi"}}
     return JobFile.model_validate({"name": name, "tasks": [group], "regions": ["any"], **more})

@@ -6,10 +6,8 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from founded_cluster import memory_folder
 from stepped_regions import HOLD_ENDS_S, HOME, REGIONS, Books, Regions
 from world_audit import audit
 
@@ -70,37 +68,39 @@ def test_these_are_all_steps(books: dict[str, Books]) -> None:
         regions.close()
 
 
+def play(books: dict[str, Books], step: str, seed: int) -> None:
+    """Whether the step is the first of its kind or a later one, whether its service dies alone or with all of its
+    region, for how long, and what is lost on the wire is drawn."""
+    chance = random.Random(f"{step} {seed}")
+    regions = Regions(books, chance, room_at_home=chance.choice([None, None, 20.0]))
+    left, down_s, loss = chance.choice([0, 0, 1]), chance.choice([0.1, 1.0, 5.0, 14.0, 16.0, 30.0]), chance.random() / 5
+    parts = chance.choice([["manager"], ["federation"], ["manager", "federation"]])
+
+    def at_step(process: str, passed: str) -> None:
+        nonlocal left
+        if passed != step or left < 0:
+            return
+        left -= 1
+        if left < 0:
+            for victim in {process, *(f"{HOME}-{part}" for part in parts)}:
+                regions.die(victim)
+                regions.start_later(victim, down_s)
+
+    regions.at_step = at_step
+    regions.post.fate = lambda: None if chance.random() < loss else chance.choice([0.0, 0.0, 0.3])
+    try:
+        finish(regions)
+    finally:
+        regions.close()
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_home_that_is_killed_at_a_step_neither_starts_a_job_twice_nor_loses_room(
     books: dict[str, Books], step: str
 ) -> None:
-    """``CES_HISTORIES`` times, from ``CES_SEED`` on. Whether the step is the first of its kind or a later one, whether
-    its service dies alone or with all of its region, for how long, and what is lost on the wire is drawn."""
+    """``CES_HISTORIES`` times, from ``CES_SEED`` on."""
     for seed in range(FIRST, FIRST + SEEDS):
-        chance = random.Random(f"{step} {seed}")
-        regions = Regions(books, chance, room_at_home=chance.choice([None, None, 20.0]))
-        left, down_s, loss = (
-            chance.choice([0, 0, 1]),
-            chance.choice([0.1, 1.0, 5.0, 14.0, 16.0, 30.0]),
-            chance.random() / 5,
-        )
-        parts = chance.choice([["manager"], ["federation"], ["manager", "federation"]])
-
-        def at_step(process: str, passed: str) -> None:
-            nonlocal left
-            if passed != step or left < 0:
-                return
-            left -= 1
-            if left < 0:
-                for victim in {process, *(f"{HOME}-{part}" for part in parts)}:
-                    regions.die(victim)
-                    regions.start_later(victim, down_s)
-
-        regions.at_step = at_step
-        regions.post.fate = lambda: None if chance.random() < loss else chance.choice([0.0, 0.0, 0.3])
         try:
-            finish(regions)
+            play(books, step, seed)
         except AssertionError as error:
             raise AssertionError(f"CES_SEED={seed} CES_HISTORIES=1, {step!r}: {error}") from error
-        finally:
-            regions.close()

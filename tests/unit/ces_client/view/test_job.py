@@ -58,6 +58,15 @@ def test_a_split_job_says_which_tasks_run_where_and_who_is_silent(samples):
     assert lines[-1].endswith("one of these regions does not answer")
 
 
+def test_why_other_regions_took_a_job_not_is_told_with_what_it_waits_for(samples):
+    why = {"far": "it accepts no jobs of tenant red", "near": "it has less free than the job asks for"}
+    view = samples.job("queued", waiting=NARROW, not_taken=why, remark="this database was restored")
+    shown = "\n".join(" ".join(line.split()) for line in wide(job_facts(view, NOW)))
+    assert "region far it accepts no jobs of tenant red" in shown
+    assert "region near it has less free than the job asks for" in shown
+    assert "remark this database was restored" in shown
+
+
 def test_a_running_job_shows_workers_and_what_flows_get(samples):
     now = samples.submitted + timedelta(seconds=65)
     shown = lines(job_live(samples.job("running", round_=10, attempt=2, restarts=1), now))

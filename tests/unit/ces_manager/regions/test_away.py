@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import PlanRefused, Reason
-from ces_common.messages.regions import AwayJob, Decision, RemoteStatus, Reported
+from ces_common.messages.regions import AwayJob, Decision, NotTaken, RemoteStatus, Reported
 from ces_common.states import JobState
 from ces_manager.jobs.job_views import job_view
 from ces_manager.measurements import Measurements
@@ -94,6 +94,27 @@ def test_a_decision_is_made_once_and_for_one_region(home: World) -> None:
     assert home.commit(home.propose(job, ["a", "b"])) is not None  # nor does it run here as well
     with home.uow.read() as tx:
         assert job_view(tx, job, Measurements()).region == "r2"
+
+
+def test_why_others_took_it_not_is_shown_while_it_waits(home: World) -> None:
+    job = home.submit(ring(tasks=2, regions=["r2"]))
+    version = home.snapshot().version
+
+    def shown() -> dict[str, str]:
+        with home.uow.read() as tx:
+            return job_view(tx, job, Measurements()).not_taken
+
+    for attempt in (2, 1):
+        said = NotTaken(job=job, attempt=attempt, why={"r2": f"no room at attempt {attempt}"})
+        home.write(lambda tx, said=said: away.note_not_taken(tx, said))
+    assert shown() == {"r2": "no room at attempt 1"}
+    assert home.snapshot().version == version  # no change of the job
+    refuse(home, job)
+    with home.uow.read() as tx:
+        [offer] = away.offered_jobs(tx)
+    assert offer.not_taken == shown()
+    assert decide(home, job) is None
+    assert shown() == {}
 
 
 def test_it_is_followed_to_its_end(home: World) -> None:
