@@ -15,7 +15,8 @@ class AwayRow(Base):
     """At home, of a job that may run elsewhere. Once it was decided: ``region`` and ``remote``, the job's id there, of
     which ``attempt``; ``committed``: that region has said so, if only once; ``forgotten``: it has said since that it
     holds it still, and is told again; ``remote_state``: what it said last; ``unknown_since``: since when it does not
-    answer; ``closed``: nothing more is asked of it."""
+    answer; ``closed``: nothing more is asked of it. ``decided_at`` and ``committed_at``: when each of them first was
+    so."""
 
     __tablename__ = "regions_away"
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
@@ -27,6 +28,8 @@ class AwayRow(Base):
     closed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false(), index=True)
     remote_state: Mapped[str | None] = mapped_column(String(16))
     unknown_since: Mapped[datetime | None] = mapped_column(UtcTime)
+    decided_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    committed_at: Mapped[datetime | None] = mapped_column(UtcTime)
 
 
 class GuestRow(Base):

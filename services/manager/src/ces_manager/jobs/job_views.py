@@ -24,6 +24,7 @@ from ces_manager.paging import job_cursor
 from ces_manager.queue.status import with_holder_names
 
 _OF_NODE = ("runtime", "network", "confinement")
+_OF_AWAY = ("decided_at", "committed_at", "remote_state", "unknown_since")
 
 
 def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collection[str] | None = None) -> JobView:
@@ -37,8 +38,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
         waiting=row.waiting,
-        remote_state=None if away is None else away.remote_state,
-        unknown_since=None if away is None else away.unknown_since,
+        **({} if away is None else {name: getattr(away, name) for name in _OF_AWAY}),
         speeds=row.speeds,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],

@@ -53,7 +53,8 @@ def decide(tx: WriteTx, decision: Decision) -> str | None:
     row.region = decision.region
     away.region, away.remote, away.attempt = decision.region, decision.remote, decision.attempt
     away.committed = away.forgotten = away.closed = False
-    away.remote_state = away.unknown_since = None
+    away.remote_state = away.unknown_since = away.committed_at = None
+    away.decided_at = tx.now
     return None
 
 
@@ -127,6 +128,7 @@ def take_reports(tx: WriteTx, reports: Iterable[Reported]) -> None:
             away.forgotten = away.committed
         elif report.fate == "committed":
             away.committed, away.forgotten = True, False
+            away.committed_at = away.committed_at or tx.now
             if report.status is not None:
                 _follow(tx, row, away, report.status)
 
@@ -147,7 +149,7 @@ def _queue_again(tx: WriteTx, row: JobRow, away: AwayRow) -> None:
     why = f"region {away.region} did not keep its place until it was decided"
     change(tx, row, lambda course: course.move(JobState.QUEUED, why))
     row.region = None
-    away.region = away.remote = away.attempt = away.remote_state = None
+    away.region = away.remote = away.attempt = away.remote_state = away.decided_at = away.committed_at = None
     away.committed = away.forgotten = False
 
 
