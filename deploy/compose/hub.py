@@ -4,9 +4,9 @@
 
 Below FOLDER, ``private`` holds the hub's trust and its authority's key, which no server needs; ``server`` what its
 nats-server is started with; ``regions/REGION`` what the region of that name is to have: ``hub.creds``, with which its
-server is let in, and ``hub.pem``, by which it knows the hub. Where all regions are one owner's, ``--accept`` also writes
-``regions.json`` there (CES_REGIONS_FILE), by which each takes the others' jobs of that tenant; otherwise each pair of
-regions agrees on a token that nobody else knows.
+server is let in, and ``hub.pem``, by which it knows the hub. Where all regions are one owner's, ``--accept`` writes
+``regions.json`` there, too (CES_REGIONS_FILE), by which each takes the others' jobs of that tenant; otherwise each pair
+of regions agrees on a token that nobody else knows.
 
 What is there is kept, so that it is run again to let another region in, and to renew the hub's certificate.
 """
@@ -34,7 +34,7 @@ MONITORING = "http: 127.0.0.1:8222\n"
 def make(folder: Path, host: str, regions: list[str], accept: str | None = None) -> None:
     """Raises BadName for what is no region's name, ValueError for a host that no certificate can name."""
     private, server = folder / "private", folder / "server"
-    for each in (private, server, *(folder / "regions" / region for region in regions)):
+    for each in (private, server, folder / "regions", *(folder / "regions" / region for region in regions)):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
         each.chmod(0o700)
     trust = init_hub(private / "trust")

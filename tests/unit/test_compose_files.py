@@ -153,9 +153,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_hub_lets_each_region_in_and_its_server_has_no_secret_of_theirs(given: Path, tmp_path: Path) -> None:
     made = contents(given)
-    assert {name: set(files) for name, files in made.items()} == dict.fromkeys(
-        REGIONS, {"hub.creds", "hub.pem", "regions.json"}
-    )
+    files = {"hub.creds", "hub.pem", "regions.json"}
+    assert {name: set(each) for name, each in made.items()} == dict.fromkeys(REGIONS, files)
     for region in REGIONS:
         assert claims_of(read_credentials(given / region / "hub.creds").jwt)["name"] == region
         peers = read_peers(given / region / "regions.json", region)
@@ -192,9 +191,9 @@ def test_another_region_is_let_in_beside_those_that_there_are(given: Path, tmp_p
 def test_regions_of_several_owners_get_no_tokens_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "chown", lambda *_: None)
     script("hub").make(tmp_path, "hub.example.org", ["north", "east"])
-    assert {name: set(files) for name, files in contents(tmp_path / "regions").items()} == dict.fromkeys(
-        ("north", "east"), {"hub.creds", "hub.pem"}
-    )
+    made = contents(tmp_path / "regions")
+    assert {name: set(files) for name, files in made.items()} == {each: {"hub.creds", "hub.pem"} for each in made}
+    assert set(made) == {"north", "east"}
     with pytest.raises(ValueError, match="no region's name"):
         script("hub").make(tmp_path, "hub.example.org", ["North"])
 

@@ -56,8 +56,8 @@ class Totals(Message):
     """A region in sums, which name no node, address or job. Of nodes that take new work: ``free`` and ``total`` of all
     of them, ``largest`` of each resource what one node has free at most, not necessarily the same one, ``rooms`` how
     many nodes have less than 1, 2, 4, 8, 16, 32 cores free, and 32 or more, ``cards`` what is free of GPU cards, by
-    model. ``queued``: jobs that wait. ``wait_s``: seconds until the last of them is expected to start; None where nobody
-    knows. ``epoch``: of its database."""
+    model. ``queued``: jobs that wait. ``wait_s``: seconds until the last of them is expected to start; None where
+    nobody knows. ``epoch``: of its database."""
 
     epoch: Id
     nodes: Small = 0
@@ -105,8 +105,8 @@ class RegionList(Message):
 
 
 HoldState = Literal["waiting", "held", "committed", "released"]
-"""``waiting``: it has no place yet; ``held``: it has one, and starts nothing; ``released``: it was given up before it was
-committed, and nothing of it ran."""
+"""``waiting``: it has no place yet; ``held``: it has one, and starts nothing; ``released``: it was given up before it
+was committed, and nothing of it ran."""
 
 
 class HoldView(Message):
