@@ -1,4 +1,5 @@
-"""Three regions and their hub as `docker compose up` starts them: a job that has no room in one runs in another."""
+"""Two of the three regions and their hub as `docker compose up` starts them: a job that has no room in one runs in the
+other. A third would take another half a minute and tell nothing more: test_compose_files.py compares all three."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ LEAVES = {
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RegionStack]:
     build_missing_images()
-    stack = RegionStack(f"cesregions{os.getpid()}")
+    stack = RegionStack(f"cesregions{os.getpid()}", ["north", "east"])
     try:
         stack.start()
         yield stack
@@ -47,13 +48,13 @@ def known(stack: RegionStack) -> dict[str, Any]:
 
 
 def test_a_job_that_has_no_room_at_home_runs_in_another_region(stack: RegionStack, tmp_path: Path) -> None:
-    there = {"north": "here", "east": "ready", "west": "ready"}
+    there = {"north": "here", "east": "ready", "west": "silent"}
     assert wait_until(lambda: known(stack) == there, PATIENCE_S, pause_s=1.0), known(stack)
     file = tmp_path / "leaves.yaml"
     file.write_text(json.dumps(LEAVES))
     stack.ces("submit", str(file), "--wait")
     job = stack.job("leaves")
-    assert (job["state"], job["region"] in ("east", "west")) == ("succeeded", True)
+    assert (job["state"], job["region"]) == ("succeeded", "east")
     assert stack.ces("logs", "leaves").strip().endswith("it ran elsewhere")
     assert wait_until(lambda: not stack.workers(), PATIENCE_S, pause_s=0.5), "its containers are still there"
 

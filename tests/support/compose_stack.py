@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import yaml
 from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,12 +76,16 @@ class Stack:
     def clusters(self) -> list[str]:
         return [self.name]
 
+    def services(self) -> list[str]:
+        """Those that are started; none for all."""
+        return []
+
     def compose(self, *arguments: str) -> str:
         return run([*compose_command(), *arguments], self._env)
 
     def start(self) -> None:
         """Up, and every service healthy."""
-        self.compose("up", "-d", "--no-build")
+        self.compose("up", "-d", "--no-build", *self.services())
         if not wait_until(lambda: not self._unhealthy(), self.healthy_s, pause_s=0.5):
             raise AssertionError(f"not healthy: {self._unhealthy()}\n{self.compose('logs', '--tail', '20')[-6000:]}")
         self._cli["CES_TOKEN"] = self.token("manager")
@@ -138,21 +143,25 @@ class Stack:
 
 
 class RegionStack(Stack):
-    """The regions of docker-compose.regions.yml; ``ces`` is said to ``north``."""
+    """Some of the regions of docker-compose.regions.yml; ``ces`` is said to ``north``."""
 
-    healthy_s = 3 * HEALTHY_S
+    FILE = "docker-compose.regions.yml"
+    healthy_s = 2 * HEALTHY_S
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, regions: Sequence[str]) -> None:
         super().__init__(name)
-        self.regions = ["north", "east", "west"]
+        self.regions = list(regions)
         ports = {f"CES_{region.upper()}_PORT": free_port() for region in self.regions}
-        own = {"COMPOSE_FILE": "docker-compose.regions.yml", "CES_SUBNETS": f"10.{random.randrange(130, 250)}"}
-        self._env |= own | ports
+        self._env |= ports | {"COMPOSE_FILE": self.FILE, "CES_SUBNETS": f"10.{random.randrange(130, 250)}"}
         self._cli |= {"CES_URL": f"https://127.0.0.1:{ports['CES_NORTH_PORT']}"}
 
     @property
     def clusters(self) -> list[str]:
         return [self.name + region for region in self.regions]
+
+    def services(self) -> list[str]:
+        known = yaml.safe_load((ROOT / self.FILE).read_text())["services"]
+        return [name for name in known if name.split("-")[0] in ("hub", *self.regions)]
 
     def token(self, manager: str) -> str:
         return super().token(f"north-{manager}")
