@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from fault_cluster import FaultCluster
 
@@ -32,8 +33,10 @@ class Regions:
 
 
 @contextmanager
-def running_regions(folder: Path, topologies: Mapping[str, Topology]) -> Iterator[Regions]:
-    """One region of each topology; all of it is taken away at the end."""
+def running_regions(
+    folder: Path, topologies: Mapping[str, Topology], settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Regions]:
+    """One region of each topology; all of it is taken away at the end. ``settings``: of every service."""
     names = {name: f"{name}{os.getpid()}" for name in topologies}  # others may run these tests on this machine
     hub_at = HubFiles(folder / "hub")
     hub = prepare(hub_at, "hub", {names[name]: folder / name for name in topologies})
@@ -47,6 +50,7 @@ def running_regions(folder: Path, topologies: Mapping[str, Topology]) -> Iterato
                     "network": "none",
                     "api_port": free_port(LOCALHOST, set()),
                     "save_context": False,
+                    "settings": dict(settings),
                     "region": there[names[name]],
                 }
             ),

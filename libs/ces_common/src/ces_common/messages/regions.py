@@ -113,8 +113,9 @@ class HoldView(Message):
     """A job of one region that another one holds, as this region's database knows it. ``region``: the other one;
     ``job``, ``name`` and ``tenant`` as it has them here, ``job_state`` what it is here. ``since``: when it was held, or
     decided to run there; None where nobody noted it. ``ends``: when a hold that is not committed is released.
-    ``home_job`` and ``attempt``: of which try of its home this is the job. ``remote_state``: what the other region
-    said last; ``unknown_since``: since when it does not answer."""
+    ``part``: which of a job that is split; None for a whole one. ``home_job`` and ``attempt``: of which try of its home
+    this is the job. ``remote_state``: what the other region said last; ``unknown_since``: since when it does not
+    answer."""
 
     region: str
     job: str
@@ -123,6 +124,7 @@ class HoldView(Message):
     state: HoldState
     job_state: JobState
     attempt: int
+    part: int | None = None
     since: AwareDatetime | None = None
     ends: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None

@@ -38,7 +38,7 @@ def card_views(
     if tenants is not None:
         query = query.where(JobRow.tenant.in_(tenants))
     holdings: dict[str, list[Holding]] = defaultdict(list)
-    for node, *holding in tx.session.execute(query).tuples() if cards else ():
+    for node, *holding in tx.session.execute(query) if cards else ():
         holdings[node].append(tuple(holding))
     taken = taken_cards(tx, cards) if cards else {}
     return {node: views_of(some, taken.get(node, {}), holdings[node]) for node, some in cards.items()}

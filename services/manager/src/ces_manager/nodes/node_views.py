@@ -78,7 +78,7 @@ def _node_views(
     for node, job, task in tx.session.execute(live):
         placed[node].append(f"{job}/{task}")
     held = held_on_nodes(tx, names)
-    rows = tx.session.execute(query).tuples().all()
+    rows = tx.session.execute(query).all()
     cards = card_views(tx, {row.name: row.cards for row, _ in rows if row.gpu}, tenants)
     views = []
     for row, lease in rows:

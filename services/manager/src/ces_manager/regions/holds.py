@@ -20,8 +20,8 @@ _AWAY = select(AwayRow, JobRow).join(JobRow, JobRow.id == AwayRow.job).where(Awa
 
 def holds(tx: ReadTx, tenants: Collection[str] | None = None, most: int = MAX_HOLDS) -> HoldList:
     """``tenants``: whose jobs, as they are called here; None for all. ``most``: of each side."""
-    here = tx.session.execute(_newest(_GUESTS, tenants, most)).tuples().all()
-    there = tx.session.execute(_newest(_AWAY, tenants, most)).tuples().all()
+    here = tx.session.execute(_newest(_GUESTS, tenants, most)).all()
+    there = tx.session.execute(_newest(_AWAY, tenants, most)).all()
     return HoldList(
         here=[_held_here(guest, row) for guest, row in here[:most]],
         there=[_held_there(away, row) for away, row in there[:most]],

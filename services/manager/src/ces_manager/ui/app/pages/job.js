@@ -39,7 +39,7 @@ function actionsOf(job) {
 /** Why it waits, or what happened to it. @param {{job: any}} props */
 function Why({ job }) {
   const waiting = waits(job) && (job.waiting || job.queue_status);
-  const reason = job.reason && job.state !== "succeeded" && !(waiting && job.state === "queued");
+  const reason = job.reason && job.state !== "succeeded" && job.state !== "elsewhere" && !(waiting && job.state === "queued");
   if (!waiting && !reason) return null;
   return html`<div class="why-box" role="status">
     ${reason && html`<p><bdi lang="en">${plain(job.reason)}</bdi></p>`}

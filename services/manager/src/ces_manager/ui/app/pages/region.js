@@ -5,7 +5,7 @@ import { Names } from "../parts/names.js";
 import { HoldTables } from "../regions/holds.js";
 import { useRegions } from "../regions/known.js";
 import { styled } from "../regions/styles.js";
-import { Accepts, Block, CardRooms, CoreRooms, largestText, queueText, RegionState, takenOf } from "../regions/text.js";
+import { Accepts, Block, Borders, CardRooms, CoreRooms, largestText, queueText, RegionState, takenOf } from "../regions/text.js";
 import { DASH, Head, href, html, plain, ProblemBox, t } from "../show.js";
 
 await styled;
@@ -29,6 +29,7 @@ export default function Region({ path: [, name] }) {
         sums && [t("Queue"), queueText(sums)],
         found.state !== "here" && [t("Takes jobs of"), html`<${Accepts} region=${found} />`],
         [t("Addresses"), html`<${Block} region=${found} />`],
+        sums?.borders?.length > 0 && [t("Border links"), html`<${Borders} sums=${sums} />`],
         sums && [t("Datasets"), sums.datasets.length ? html`<${Names} names=${sums.datasets} />` : DASH],
         sums && [t("Database"), html`<code>${plain(sums.epoch)}</code>`],
       ]} />

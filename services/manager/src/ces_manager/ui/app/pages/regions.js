@@ -6,15 +6,15 @@ import { HoldTables } from "../regions/holds.js";
 import { useRegions } from "../regions/known.js";
 import { RegionMap } from "../regions/picture.js";
 import { styled } from "../regions/styles.js";
-import { Accepts, Block, largestText, queueText, RegionState, RegionTo, roomText, takenOf } from "../regions/text.js";
+import { Accepts, Block, Borders, largestText, queueText, RegionState, RegionTo, roomText, takenOf } from "../regions/text.js";
 import { DASH, Head, html, ProblemBox, t, tx } from "../show.js";
 
 await styled;
 
 /** @typedef {import("../regions/text.js").Region} Region */
 
-/** @returns {import("../parts/rows.js").Column<Region>[]} */
-function columns() {
+/** @param {Region[]} regions @returns {(import("../parts/rows.js").Column<Region> | false)[]} */
+function columnsOf(regions) {
   const sums = (/** @type {(summary: any) => any} */ show) => (/** @type {Region} */ { summary }) => (summary ? show(summary) : DASH);
   const taken = (/** @type {number} */ place) => sums((summary) => takenOf(summary)[place][1]);
   const used = (/** @type {"cpu" | "memory" | "gpu"} */ kind) => (/** @type {Region} */ { summary }) =>
@@ -50,7 +50,6 @@ function columns() {
       id: "cards",
       title: t("Cards with room"),
       track: "minmax(8em, 1fr)",
-      wide: true,
       cell: sums((summary) => (summary.cards.length ? summary.cards.map((/** @type {any} */ room) => html`<div><bdi>${roomText(room)}</bdi></div>`) : DASH)),
     },
     {
@@ -60,6 +59,13 @@ function columns() {
       by: ({ summary }) => summary?.queued ?? -1,
       moves: true,
       cell: sums(queueText),
+    },
+    regions.some(({ summary }) => summary?.borders?.length) && {
+      id: "borders",
+      title: t("Border links"),
+      track: "minmax(8em, 1fr)",
+      full: true,
+      cell: sums((summary) => (summary.borders?.length ? html`<${Borders} sums=${summary} />` : DASH)),
     },
     { id: "accepts", title: t("Takes jobs of"), track: "minmax(6em, .7fr)", cell: (each) => html`<${Accepts} region=${each} />` },
     { id: "block", title: t("Addresses"), track: "minmax(8em, .9fr)", cell: (each) => html`<${Block} region=${each} />` },
@@ -83,7 +89,7 @@ export default function Regions() {
       regions &&
       html`<${RegionMap} regions=${regions} holds=${holds} />
       <${Part} title=${t("The same as a table")}>
-        <${Rows} caption=${t("Regions")} columns=${columns()} items=${regions} empty=""
+        <${Rows} caption=${t("Regions")} columns=${columnsOf(regions)} items=${regions} empty=""
           keyOf=${(/** @type {Region} */ each) => each.name} /><//>`
     }
     ${holds && html`<${HoldTables} holds=${holds} />`}`;

@@ -30,7 +30,9 @@ const columnsOf = (here) => [
     title: t("Job"),
     track: "minmax(9em, 1.2fr)",
     by: (hold) => hold.name,
-    cell: (hold) => html`<${To} path=${["jobs", hold.job]}>${hold.name}<//>`,
+    cell: (hold) => html`<${To} path=${["jobs", hold.job]}>${hold.name}<//>${
+      hold.part != null && html` <span class="quiet">${t("part {n}", { n: hold.part })}</span>`
+    }`,
   },
   {
     id: "region",

@@ -1,7 +1,7 @@
 /** What one region tells of itself, in words and small pictures, alike wherever it is shown. */
 import { Amount } from "../parts/network.js";
 import { Names } from "../parts/names.js";
-import { cpu, DASH, href, html, memory, Name, plain, span, State, t, tn } from "../show.js";
+import { cpu, DASH, href, html, memory, Name, plain, rate, span, State, t, tn } from "../show.js";
 
 /** @typedef {Record<string, any>} Region a RegionView of the API */
 /** @typedef {{model: string, rooms: number[]}} CardRoom how many cards have how much free */
@@ -66,6 +66,32 @@ export const roomText = ({ model, rooms }) =>
     .filter(Boolean)
     .reverse()
     .join(", ")}`;
+
+/** A border link. @param {{total: number, free: number, up: boolean}} border @returns {string} what flows may still reserve on it */
+export const borderText = ({ total, free, up }) =>
+  up ? t("{free} of {total} free", { free: rate(free), total: rate(total) }) : t("down");
+
+/** @param {Region | undefined} from @param {string} to @returns {any} the border link that leads there, where one is known */
+export const borderOf = (from, to) =>
+  (from?.summary?.borders ?? []).find((/** @type {Region} */ border) => border.region === to);
+
+/** The border links of a region. @param {{sums: Region}} props */
+export const Borders = ({ sums }) =>
+  html`<ul>${sums.borders.map(
+    (/** @type {any} */ border) => html`<li><${RegionTo} name=${border.region} /> <span class="quiet">${borderText(border)}</span></li>`,
+  )}</ul>`;
+
+/** Cards by how much of each is free, the whole ones first, as the text says it. @param {{room: CardRoom}} props */
+export function RoomBar({ room: { rooms } }) {
+  const total = rooms.reduce((sum, count) => sum + count, 0);
+  let x = 0;
+  return html`<svg class="room-bar" viewBox="0 0 ${Math.max(1, total)} 8" preserveAspectRatio="none" aria-hidden="true">
+    ${rooms.map((count, place) => ({ count, place })).reverse().map(({ count, place }) => {
+      const rect = count > 0 && html`<rect class=${`room-${place}`} x=${x} width=${count} height="8" />`;
+      x += count;
+      return rect;
+    })}</svg>`;
+}
 
 /** A column for each bucket. @param {{counts: number[], label: (place: number) => string, cards?: boolean}} props */
 function Bins({ counts, label, cards = false }) {
