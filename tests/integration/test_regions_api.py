@@ -13,6 +13,7 @@ from rest_api import Api, running_api
 from ces_common import subjects
 from ces_common.jobfile import JobFile
 from ces_common.messages.regions import HoldQuery, RegionList, RegionView
+from ces_common.queuefile import QueueFile
 from ces_manager.regions import guests
 
 
@@ -58,12 +59,10 @@ async def test_what_is_held_for_others_is_told_to_those_whose_tenant_it_counts_f
     """Whether or not the federation service is there."""
     file = JobFile.model_validate({**job([]), "tenant": "red"})
     asked = HoldQuery(home="south", job="job-1", attempt=1, file=file)
-    database = region.context.database
-    held = await database.write(lambda tx: guests.hold(tx, asked, region.context.queue), "region:south")
+    held = await region.database.write(lambda tx: guests.hold(tx, asked, QueueFile()), "region:south")
     found = (await region.http.get("/v1/regions/holds")).json()
-    assert [(each["job"], each["region"], each["state"]) for each in found["here"]] == [
-        (held.remote, "south", "waiting")
-    ]
+    [told] = found["here"]
+    assert (told["job"], told["region"], told["state"]) == (held.remote, "south", "waiting")
     assert (found["there"], found["more"]) == ([], False)
     for tenant, seen in (("red", 1), ("blue", 0)):
         made = await region.http.post("/v1/tokens", json={"name": tenant, "role": "viewer", "tenants": [tenant]})

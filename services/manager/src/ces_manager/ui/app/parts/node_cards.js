@@ -10,8 +10,10 @@ const SHADES = 4; // of jobs beside each other
 const HEIGHT = 12;
 
 /** @param {Card} card @returns {{jobs: Held[], others: Held, free: Held}} `others`: what jobs hold that are not shown */
-export function sharesOf({ holders = [], allocated = 0, memory_allocated: held = 0, memory: whole }) {
-  const sum = (/** @type {"share" | "memory"} */ what) => holders.reduce((/** @type {number} */ n, /** @type {Held} */ each) => n + each[what], 0);
+export function sharesOf({ holders, allocated = 0, memory_allocated: held = 0, memory: whole }) {
+  /** @type {Held[]} */
+  const jobs = holders ?? [];
+  const sum = (/** @type {"share" | "memory"} */ what) => jobs.reduce((total, each) => total + each[what], 0);
   const rest = (/** @type {number} */ share, /** @type {number} */ bytes) => ({
     job: "",
     name: "",
@@ -19,7 +21,7 @@ export function sharesOf({ holders = [], allocated = 0, memory_allocated: held =
     memory: Math.max(0, bytes),
   });
   return {
-    jobs: holders,
+    jobs,
     others: rest(allocated - sum("share"), held - sum("memory")),
     free: rest(WHOLE - allocated, whole - held),
   };
