@@ -84,7 +84,6 @@ class FakeClaims:
 @dataclass
 class Api:
     """``stopping``: once it is set, streams end with what there is. ``keep_history``: keeps a keyframe if one is
-    database: Database
     due."""
 
     http: httpx.AsyncClient
@@ -92,6 +91,7 @@ class Api:
     claims: FakeClaims
     stopping: asyncio.Event
     keep_history: Callable[[], Awaitable[Kept | None]]
+    database: Database
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
         answer = await self.http.post("/v1/jobs", json={**JOB, **changes})
