@@ -38,8 +38,8 @@ def card_views(
     if tenants is not None:
         query = query.where(JobRow.tenant.in_(tenants))
     holdings: dict[str, list[Holding]] = defaultdict(list)
-    for node, *holding in tx.session.execute(query) if cards else ():
-        holdings[node].append(tuple(holding))
+    for node, job, name, ids, share, part in tx.session.execute(query) if cards else ():
+        holdings[node].append((job, name, ids, share, part))
     taken = taken_cards(tx, cards) if cards else {}
     return {node: views_of(some, taken.get(node, {}), holdings[node]) for node, some in cards.items()}
 
@@ -49,13 +49,13 @@ def views_of(cards: Sequence[Card], taken: Mapping[str, Held], holdings: Iterabl
     memory = {card.id: card.memory for card in cards}
     holders: dict[str, dict[str, CardHolder]] = {card.id: {} for card in cards}
     for job, name, ids, share, part in holdings:
-        for card in ids:
-            if card not in holders:
+        for each in ids:
+            if each not in holders:
                 continue
-            before = holders[card].get(job)
+            before = holders[each].get(job)
             sums = (share, part) if before is None else (before.share + share, before.memory + part)
-            held = sums if share else (WHOLE, memory[card])
-            holders[card][job] = CardHolder(job=job, name=name, share=held[0], memory=held[1])
+            held = sums if share else (WHOLE, memory[each])
+            holders[each][job] = CardHolder(job=job, name=name, share=held[0], memory=held[1])
     found = []
     for card in cards:
         share, part = taken.get(card.id, (0, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeVarTuple
 
 from sqlalchemy import Select, select
 
@@ -14,6 +14,7 @@ from ces_common.messages.regions import MAX_HOLDS, HoldList, HoldState, HoldView
 from ces_common.states import JOB_OVER
 from ces_manager.regions.guests import PLACED
 
+Row = TypeVarTuple("Row")
 _GUESTS = select(GuestRow, JobRow).join(JobRow, JobRow.id == GuestRow.job)
 _AWAY = select(AwayRow, JobRow).join(JobRow, JobRow.id == AwayRow.job).where(AwayRow.region.is_not(None))
 
@@ -29,7 +30,7 @@ def holds(tx: ReadTx, tenants: Collection[str] | None = None, most: int = MAX_HO
     )
 
 
-def _newest(query: Select[Any], tenants: Collection[str] | None, most: int) -> Select[Any]:
+def _newest(query: Select[*Row], tenants: Collection[str] | None, most: int) -> Select[*Row]:
     query = query if tenants is None else query.where(JobRow.tenant.in_(tenants))
     return query.order_by(JobRow.live.desc(), JobRow.id.desc()).limit(most + 1)
 
