@@ -10,6 +10,7 @@ const [WIDTH, HEIGHT] = [10, 36]; // of a bar's own scale
 /** Cores free, and thousandths of a card, in order of the buckets. */
 const CORES = ["< 1", "1–2", "2–4", "4–8", "8–16", "16–32", "≥ 32"];
 const SHARES = ["", "< 250m", "≥ 250m", "≥ 500m", "≥ 750m", ""];
+const PARTS = ["", "< ¼", "≥ ¼", "≥ ½", "≥ ¾", ""]; // the same where there is little room
 
 /** The state, since when nothing was heard, and why nothing is placed there. @param {{region: Region}} props */
 export function RegionState({ region: { state, age_s: age, remark } }) {
@@ -56,13 +57,13 @@ export function Block({ region: { block, overlaps } }) {
   }`;
 }
 
-/** @param {number} place @returns {string} of a card's bucket */
-const shareLabel = (place) => (place === 0 ? t("full") : place === SHARES.length - 1 ? t("whole") : SHARES[place]);
+/** @param {string[]} words @returns {(place: number) => string} of a card's bucket */
+const shareLabel = (words) => (place) => (place === 0 ? t("full") : place === words.length - 1 ? t("whole") : words[place]);
 
 /** @param {CardRoom} room @returns {string} such as `T4: 2 whole, 1 ≥ 500m` */
 export const roomText = ({ model, rooms }) =>
   `${plain(model) || t("model unknown")}: ${rooms
-    .map((count, place) => count > 0 && `${count} ${shareLabel(place)}`)
+    .map((count, place) => count > 0 && `${count} ${shareLabel(SHARES)(place)}`)
     .filter(Boolean)
     .reverse()
     .join(", ")}`;
@@ -93,10 +94,10 @@ export function RoomBar({ room: { rooms } }) {
     })}</svg>`;
 }
 
-/** A column for each bucket. @param {{counts: number[], label: (place: number) => string, cards?: boolean}} props */
-function Bins({ counts, label, cards = false }) {
+/** A column for each bucket. @param {{counts: number[], label: (place: number) => string}} props */
+function Bins({ counts, label }) {
   const most = Math.max(1, ...counts);
-  return html`<ol class=${cards ? "bins cards" : "bins"}>${counts.map((count, place) => {
+  return html`<ol class="bins">${counts.map((count, place) => {
     const height = (HEIGHT * count) / most;
     return html`<li><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true">
       <rect y=${HEIGHT - height} width=${WIDTH} height=${height} />
@@ -112,5 +113,5 @@ export const CoreRooms = ({ sums }) => html`<${Bins} counts=${sums.rooms} label=
 export const CardRooms = ({ sums }) =>
   sums.cards.map(
     (/** @type {CardRoom} */ { model, rooms }) => html`<div><p class="model">${model ? html`<${Name}>${model}<//>` : t("model unknown")}</p>
-      <${Bins} cards counts=${rooms} label=${shareLabel} /></div>`,
+      <${Bins} counts=${rooms} label=${shareLabel(PARTS)} /></div>`,
   );
