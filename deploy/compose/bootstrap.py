@@ -2,7 +2,7 @@
 the auditor in.
 
 Runs at every start, before the agents; a cluster that has its nodes and links stays as it is. /agents/<node> is that
-agent's own state folder, so that each sees its own token only; /auditor holds the auditor's.
+agent's own state folder, so that each sees its own token only; /auditor holds the auditor's, where there is one.
 """
 
 import json
@@ -63,10 +63,12 @@ def auditor_now(url: str) -> Identity | None:
 
 def main() -> None:
     with Client.from_context(Context(os.environ["CES_URL"], TOKEN.read_text().strip())) as client:
-        admit_auditor(client)
+        if AUDITOR.parent.is_dir():
+            admit_auditor(client)
         admit_agents(client)
-        if not client.topology.get().links:
-            topology = load_topology(Path(os.environ["CES_TOPOLOGY"]))
+        wires = os.environ.get("CES_TOPOLOGY")  # a single node has none
+        if wires and not client.topology.get().links:
+            topology = load_topology(Path(wires))
             print(f"{len(client.topology.put(topology).links)} links")
 
 

@@ -2,6 +2,9 @@
 
 Runs as root before anything else, at every start; what is there is kept. /services/<service> is a volume that this
 service alone mounts, as /secrets/<service>. The trust stays in /secrets, which no service mounts.
+
+With CES_REGION the cluster is a region of that name: /region holds what the hub gave to it (hub.py), CES_HUB_URL says
+where its server finds the hub (tls://HOST:7422), and there is one service more, the federation.
 """
 
 import json
@@ -15,7 +18,9 @@ from pathlib import Path
 
 from ces_common.natsauth import AGENT, SERVICES, init_trust, save_credentials, server_config
 from ces_common.natsauth.jwt import claims_of
+from ces_common.natsauth.regions import Leaf, init_region, wire_credentials
 from ces_common.natsauth.secret_files import new_key, write_secret
+from ces_common.natsauth.trust import Trust
 from ces_common.tls.certificates import Authority, init_authority, renew
 from ces_common.tls.pins import pinned, secret_of
 
@@ -23,6 +28,7 @@ SECRETS = Path("/secrets")
 OWN = Path("/services")
 AGENTS = Path("/agents")  # each agent's own state folder
 NATS = Path("/nats")
+REGION = Path("/region")
 TLS = Path("/tls")  # the authority, and the API's certificate; the manager's alone
 METRICS = Path("/metrics")  # what Prometheus needs to ask everybody, and nothing else
 PROMETHEUS = 65534  # its image's user
@@ -35,11 +41,11 @@ USERS = {
     "scheduler": 10012,
     "compute-ctl": 10013,
     "network-ctl": 10014,
+    "federation": 10016,
     "nats": 10015,
     "postgres": 0,
     "bootstrap": 0,
 }
-SERVED = [service for service in SERVICES if service in USERS]  # the stack is one cluster, and no region
 
 
 def folder(path: Path, owner: int) -> Path:
@@ -86,7 +92,7 @@ def certify(own: dict[str, Path]) -> Authority:
     renew(served, authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
     if served.exists():  # not where the authority's key is kept elsewhere, and nobody has brought it along yet
         os.chown(served, USERS["manager"], USERS["nats"])
-    for service in SERVED:
+    for service in own.keys() & set(SERVICES):
         write_secret(own[service] / "authority.pem", authority.pem)
     return authority
 
@@ -95,10 +101,9 @@ def metrics_tokens(own: dict[str, Path], authority: Authority) -> None:
     """A token for the manager, one for the other services, which answer in the clear, and one for each agent: whoever
     has a device learns to read no other's metrics."""
     folder(METRICS, PROMETHEUS)
-    for name, services in {"manager": ["manager"], "services": ["scheduler", "compute-ctl", "network-ctl"]}.items():
-        token = keep(METRICS / f"{name}.token", secrets.token_urlsafe(32))
-        for service in services:
-            write_secret(own[service] / "metrics.token", token)
+    for service in own.keys() & set(SERVICES):
+        shared = METRICS / f"{'manager' if service == 'manager' else 'services'}.token"
+        write_secret(own[service] / "metrics.token", keep(shared, secrets.token_urlsafe(32)))
     for agent in sorted(AGENTS.iterdir()):
         write_secret(agent / "metrics.token", keep(METRICS / f"{agent.name}.token", secrets.token_urlsafe(32)))
     write_secret(METRICS / "authority.pem", authority.pem)
@@ -115,11 +120,23 @@ def meaning(config: str) -> str:
     return re.sub(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", claims, config)
 
 
+def join_hub(own: dict[str, Path], trust: Trust, region: str, hub: str) -> Leaf:
+    """Give the federation its credentials for the wire, and say how the region's server takes part."""
+    account, token = init_region(trust, region)
+    if not (own["federation"] / "wire.creds").exists():
+        save_credentials(own["federation"] / "wire.creds", wire_credentials(trust, account, region))
+    write_secret(own["federation"] / "regions.json", (REGION / "regions.json").read_text())
+    for name in ("hub.creds", "hub.pem"):
+        write_secret(NATS / name, (REGION / name).read_text())
+    return Leaf(region, (hub,), NATS / "hub.creds", account, token, NATS / "hub.pem")
+
+
 def main() -> None:
     SECRETS.chmod(0o700)
-    trust = init_trust(SECRETS / "trust")
-    own = {service: own_folder(service) for service in USERS if service != "nats"}
-    for service in SERVED:
+    trust, region = init_trust(SECRETS / "trust"), os.environ.get("CES_REGION")
+    absent = {"nats"} if region else {"nats", "federation"}
+    own = {service: own_folder(service) for service in USERS if service not in absent}
+    for service in own.keys() & set(SERVICES):
         if not (own[service] / "nats.creds").exists():
             save_credentials(own[service] / "nats.creds", trust.new_credentials(service, service))
     authority = certify(own)
@@ -137,12 +154,14 @@ def main() -> None:
     for service in ("manager", "migrate"):
         keep(own[service] / "pgpass", f"*:*:*:*:{password}\n")
     metrics_tokens(own, authority)
-    for service, path in own.items():
-        give(path, USERS[service])
     folder(NATS, USERS["nats"])
     folder(NATS / "store", USERS["nats"])
+    leaf = join_hub(own, trust, region, os.environ["CES_HUB_URL"]) if region else None
+    for service, path in own.items():
+        give(path, USERS[service])
     listening = "0.0.0.0"  # noqa: S104  its own container's
-    config = server_config(trust, store_dir=NATS / "store", host=listening, certificate=NATS_TLS / "nats.pem")
+    served = NATS_TLS / "nats.pem"
+    config = server_config(trust, store_dir=NATS / "store", host=listening, certificate=served, leaf=leaf)
     config += "http: 127.0.0.1:8222\n"
     file = NATS / "nats-server.conf"
     if not file.exists() or meaning(file.read_text()) != meaning(config):

@@ -11,7 +11,10 @@ from databases import new_database
 from rest_api import Api, running_api
 
 from ces_common import subjects
-from ces_common.messages.regions import RegionList, RegionView
+from ces_common.jobfile import JobFile
+from ces_common.messages.regions import HoldQuery, RegionList, RegionView
+from ces_common.queuefile import QueueFile
+from ces_manager.regions import guests
 
 
 @pytest.fixture
@@ -52,8 +55,26 @@ async def test_a_submission_does_not_wait_for_the_federation_service(region: Api
     assert (await region.http.post("/v1/jobs", json=job(["nowhere"]))).status_code == 201
 
 
+async def test_what_is_held_for_others_is_told_to_those_whose_tenant_it_counts_for(region: Api) -> None:
+    """Whether or not the federation service is there."""
+    file = JobFile.model_validate({**job([]), "tenant": "red"})
+    asked = HoldQuery(home="south", job="job-1", attempt=1, file=file)
+    held = await region.database.write(lambda tx: guests.hold(tx, asked, QueueFile()), "region:south")
+    found = (await region.http.get("/v1/regions/holds")).json()
+    [told] = found["here"]
+    assert (told["job"], told["region"], told["state"]) == (held.remote, "south", "waiting")
+    assert (found["there"], found["more"]) == ([], False)
+    for tenant, seen in (("red", 1), ("blue", 0)):
+        made = await region.http.post("/v1/tokens", json={"name": tenant, "role": "viewer", "tenants": [tenant]})
+        headers = {"Authorization": f"Bearer {made.json()['token']}"}
+        answer = await region.http.get("/v1/regions/holds", headers=headers)
+        assert len(answer.json()["here"]) == seen
+        assert ("job-1" in answer.text) == bool(seen)
+
+
 async def test_a_cluster_that_is_no_region_knows_no_other(api: Api) -> None:
-    assert "no region" in (await api.refused("GET", "/v1/regions", 404))["detail"]
+    for path in ("/v1/regions", "/v1/regions/holds"):
+        assert "no region" in (await api.refused("GET", path, 404))["detail"]
     problem = await api.refused("POST", "/v1/jobs", 422, json=job(["any"]))
     assert "leave it out" in problem["detail"]
 

@@ -50,6 +50,7 @@ LACKS = {
     "/v1/state",
     "/v1/audits/latest",
     "/v1/regions",
+    "/v1/regions/holds",
     "/v1/audits/{audit}",
 }  # there is no such token, link or audit, no other region; and no history is kept yet
 ENDLESS = ("/events", "/logs", "/live")

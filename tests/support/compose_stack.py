@@ -1,4 +1,4 @@
-"""The stack of docker-compose.yml under a name, a port and a subnet of its own."""
+"""The stacks of docker-compose.yml and docker-compose.regions.yml, under names, ports and subnets of their own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import docker
+import yaml
 from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = [
-    *(f"ces-{name}" for name in ("manager", "scheduler", "compute-ctl", "network-ctl", "edge-agent")),
+    *(f"ces-{name}" for name in ("manager", "scheduler", "compute-ctl", "network-ctl", "federation", "edge-agent")),
     "ces-sandbox",
     "ces-worker-train",
 ]
@@ -52,33 +53,45 @@ def run(command: Sequence[str], env: dict[str, str] | None = None, patience_s: f
     return done.stdout
 
 
+def free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
 class Stack:
     """``name``: the compose project, and the cluster whose workers the engine runs."""
+
+    healthy_s = HEALTHY_S
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.engine = docker.from_env()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        own = {
-            "COMPOSE_PROJECT_NAME": name,
-            "CES_API_PORT": str(port),
-            "CES_SUBNET": f"172.28.{random.randrange(1, 255)}",
-        }
+        port, own = free_port(), {"COMPOSE_PROJECT_NAME": name}
         self._env = {key: value for key, value in os.environ.items() if not key.startswith("CES_")} | own
+        self._env |= {"CES_API_PORT": port, "CES_SUBNET": f"172.28.{random.randrange(1, 255)}"}
         self._cli = self._env | {"CES_URL": f"https://127.0.0.1:{port}", "no_proxy": "127.0.0.1"}
+
+    @property
+    def clusters(self) -> list[str]:
+        return [self.name]
+
+    def services(self) -> list[str]:
+        """Those that are started; none for all."""
+        return []
 
     def compose(self, *arguments: str) -> str:
         return run([*compose_command(), *arguments], self._env)
 
     def start(self) -> None:
         """Up, and every service healthy."""
-        self.compose("up", "-d", "--no-build")
-        if not wait_until(lambda: not self._unhealthy(), HEALTHY_S, pause_s=0.5):
+        self.compose("up", "-d", "--no-build", *self.services())
+        if not wait_until(lambda: not self._unhealthy(), self.healthy_s, pause_s=0.5):
             raise AssertionError(f"not healthy: {self._unhealthy()}\n{self.compose('logs', '--tail', '20')[-6000:]}")
-        token = self.compose("exec", "-T", "manager", "cat", "/secrets/manager/admin.token")
-        self._cli["CES_TOKEN"] = token.strip()
+        self._cli["CES_TOKEN"] = self.token("manager")
+
+    def token(self, manager: str) -> str:
+        return self.compose("exec", "-T", manager, "cat", "/secrets/manager/admin.token").strip()
 
     def ces(self, *arguments: str) -> str:
         return run([str(Path(sys.executable).with_name("ces")), *arguments], self._cli)
@@ -94,8 +107,8 @@ class Stack:
 
     def workers(self) -> list[Any]:
         """Containers that the cluster's agents made."""
-        mine = {"label": f"ces.cluster={self.name}"}
-        return list(self.engine.containers.list(all=True, filters=mine, ignore_removed=True))
+        every = self.engine.containers.list(all=True, filters={"label": "ces.cluster"}, ignore_removed=True)
+        return [each for each in every if each.labels["ces.cluster"] in self.clusters]
 
     def _unhealthy(self) -> list[str]:
         found = []
@@ -127,3 +140,28 @@ class Stack:
         """What a failed test left running."""
         for worker in self.workers():
             worker.remove(force=True, v=True)
+
+
+class RegionStack(Stack):
+    """Some of the regions of docker-compose.regions.yml; ``ces`` is said to ``north``."""
+
+    FILE = "docker-compose.regions.yml"
+    healthy_s = 2 * HEALTHY_S
+
+    def __init__(self, name: str, regions: Sequence[str]) -> None:
+        super().__init__(name)
+        self.regions = list(regions)
+        ports = {f"CES_{region.upper()}_PORT": free_port() for region in self.regions}
+        self._env |= ports | {"COMPOSE_FILE": self.FILE, "CES_SUBNETS": f"10.{random.randrange(130, 250)}"}
+        self._cli |= {"CES_URL": f"https://127.0.0.1:{ports['CES_NORTH_PORT']}"}
+
+    @property
+    def clusters(self) -> list[str]:
+        return [self.name + region for region in self.regions]
+
+    def services(self) -> list[str]:
+        known = yaml.safe_load((ROOT / self.FILE).read_text())["services"]
+        return [name for name in known if name.split("-")[0] in ("hub", *self.regions)]
+
+    def token(self, manager: str) -> str:
+        return super().token(f"north-{manager}")

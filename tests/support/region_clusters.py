@@ -41,9 +41,10 @@ def running_regions(
     *,
     borders: bool = False,
     queues: Mapping[str, Path] = MappingProxyType({}),
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Regions]:
     """One region of each topology; all of it is taken away at the end. ``borders``: neighbours are joined by a border
-    link. ``queues``: the files of some regions' tenants."""
+    link. ``queues``: the files of some regions' tenants. ``settings``: of every service."""
     names = {name: f"{name}{os.getpid()}" for name in topologies}  # others may run these tests on this machine
     hub_at = HubFiles(folder / "hub")
     hub = prepare(hub_at, "hub", {names[name]: folder / name for name in topologies})
@@ -58,6 +59,7 @@ def running_regions(
                     "network": network,
                     "api_port": free_port(LOCALHOST, set()),
                     "save_context": False,
+                    "settings": dict(settings),
                     "region": there[names[name]],
                     "queue": queues.get(name),
                 }

@@ -91,6 +91,7 @@ class Api:
     claims: FakeClaims
     stopping: asyncio.Event
     keep_history: Callable[[], Awaitable[Kept | None]]
+    database: Database
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
         answer = await self.http.post("/v1/jobs", json={**JOB, **changes})
@@ -173,7 +174,7 @@ async def running_api(
     async with serve_http(make_app(context, lambda: None), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
-            yield Api(http, bus, claims, context.stopping, lambda: keep_if_due(database))
+            yield Api(http, bus, claims, context.stopping, lambda: keep_if_due(database), database)
         context.stop()
     stop.set()
     await loops

@@ -43,6 +43,7 @@ SOURCES = (
     "experiments/src",
     "docker-compose.yml",
     "docker-compose.monitoring.yml",
+    "docker-compose.regions.yml",
 )
 READABLE = {".py", ".yml", ".yaml", ".sh", ".env", ".service"}
 MOST_WORDS = 3000

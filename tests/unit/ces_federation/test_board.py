@@ -74,6 +74,21 @@ def test_what_one_region_tells_says_nothing_of_another() -> None:
     assert seen.usable(0.0).keys() == {"b"}
 
 
+def test_blocks_are_told_and_who_meets_whom() -> None:
+    seen = board("b", "c", "d")
+    seen.note("b", summary("b", "10.65.0.0/16"), 0.0)
+    seen.note("c", summary("c", "10.64.0.0/15"), 0.0)
+    views = {view.name: view for view in seen.views(None, 0.0)}
+    assert {name: str(view.block) for name, view in views.items()} == {
+        "a": str(OWN),
+        "b": "10.65.0.0/16",
+        "c": "10.64.0.0/15",
+        "d": "None",
+    }
+    assert {name: view.overlaps for name, view in views.items()} == {"a": ["c"], "b": ["c"], "c": ["a", "b"], "d": []}
+    assert not any(view.overlaps for view in seen.views(None, OLD_S + 0.1)), "it may be mended since"
+
+
 def test_the_block_of_a_region_that_says_nothing_more_is_forgotten() -> None:
     seen = board()
     seen.note("b", summary("b", str(OWN)), 0.0)

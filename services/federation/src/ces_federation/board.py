@@ -107,7 +107,16 @@ class Board:
 
     def views(self, own: Totals | None, now: float) -> list[RegionView]:
         """This region first. ``own``: its sums; None where they are not known yet."""
-        found = [RegionView(name=self._region, state="here", age_s=None if own is None else 0.0, summary=own)]
+        found = [
+            RegionView(
+                name=self._region,
+                state="here",
+                age_s=None if own is None else 0.0,
+                summary=own,
+                block=self._block,
+                overlaps=self._overlaps(self._region, self._block, now),
+            )
+        ]
         for name, heard in self._heard.items():
             if heard is None:
                 found.append(RegionView(name=name, state="silent"))
@@ -122,6 +131,14 @@ class Board:
                     summary=Totals.model_validate(heard.summary.model_dump()),
                     accepts=heard.summary.accepts,
                     remark=objection,
+                    block=heard.summary.block,
+                    overlaps=self._overlaps(name, heard.summary.block, now) if age <= OLD_S else [],
                 )
             )
         return found
+
+    def _overlaps(self, region: str, block: IPv4Network, now: float) -> list[str]:
+        """The other regions whose blocks meet this one's, by what they told of late."""
+        told = {name: heard.summary.block for name, heard in self._heard.items() if heard and now - heard.at <= OLD_S}
+        others = {self._region: self._block, **told}
+        return [name for name, other in others.items() if name != region and other.overlaps(block)]

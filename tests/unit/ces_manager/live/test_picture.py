@@ -76,6 +76,11 @@ def test_what_has_not_changed_is_not_told(picture: Picture, tenants: frozenset[s
     assert changed(picture, picture, tenants) == {"at": picture.at, "version": picture.version, "event": picture.event}
 
 
+def test_a_region_says_its_name_to_everybody() -> None:
+    assert "region" not in shown(Picture(1, 5, "then", {}, {}, {}, {}, {}, {}), None)
+    assert shown(Picture(1, 5, "then", {}, {}, {}, {}, {}, {}, "north"), [])["region"] == "north"
+
+
 def test_only_fields_that_changed_are_told() -> None:
     before = Picture(1, 5, "then", {"n1": {"used": 1, "cpu": 4}, "n2": {"used": 0, "cpu": 4}}, {}, {}, {}, {}, {})
     after = Picture(2, 7, "now", {"n1": {"used": 2, "cpu": 4}}, {}, {}, {}, {}, {})

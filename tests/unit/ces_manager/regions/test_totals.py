@@ -5,10 +5,11 @@ from pathlib import Path
 
 from manager_world import START, World, ring, sqlite_url
 
+from ces_common.messages.cards import Card
 from ces_common.messages.events import QueueStatus, Score
-from ces_common.messages.regions import Room
+from ces_common.messages.regions import MAX_MODELS, CardRoom, Room
 from ces_manager.nodes import operations
-from ces_manager.regions.totals import last_start_s, rooms, totals
+from ces_manager.regions.totals import card_rooms, last_start_s, rooms, totals
 
 SCORE = Score(fit=1.0, priority=0.0, waiting=0.0, share=0.0, total=1.0, scarce="cpu")
 
@@ -35,6 +36,22 @@ def test_sums_are_of_what_takes_new_work_and_name_nothing(tmp_path: Path) -> Non
 
 def test_nodes_fall_into_buckets_by_free_cores() -> None:
     assert rooms([0, 999, 1000, 1999, 2000, 31_999, 32_000, 10**9]) == [2, 2, 1, 0, 0, 1, 2]
+
+
+def test_cards_fall_into_buckets_by_what_is_free_of_each_model() -> None:
+    cards = {
+        "n1": [Card(id="a", model="T4"), Card(id="b", model="T4"), Card(id="c", model="P100")],
+        "n2": [Card(id="a", model="T4"), Card(id="gpu1")],
+    }
+    taken = {"n1": {"a": (1000, 0), "b": (500, 0)}, "n2": {"a": (999, 0)}}
+    assert card_rooms(cards, taken) == [
+        CardRoom(model="", rooms=[0, 0, 0, 0, 0, 1]),
+        CardRoom(model="P100", rooms=[0, 0, 0, 0, 0, 1]),
+        CardRoom(model="T4", rooms=[1, 1, 0, 1, 0, 0]),
+    ]
+    assert [room.rooms for room in card_rooms({"n": [Card(id="a")]}, {"n": {"a": (750, 0)}})] == [[0, 0, 1, 0, 0, 0]]
+    many = {"n": [Card(id=f"c{i}", model=f"m{i:02}") for i in range(64)]}
+    assert len(card_rooms(many, {})) == MAX_MODELS
 
 
 def test_the_foreseen_wait_is_known_only_where_all_of_it_is() -> None:

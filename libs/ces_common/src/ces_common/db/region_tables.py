@@ -18,7 +18,8 @@ class AwayRow(Base):
     holds it still, and is told again; ``remote_state``: what it said last; ``unknown_since``: since when it does not
     answer; ``closed``: nothing more is asked of it. ``epoch``: of this database, in which it is known whether the job
     has left; in another one that is asked first. ``remote_epoch``: of the database of ``region``, as it last spoke of
-    the job. ``not_taken``: why other regions took it not, by region."""
+    the job. ``not_taken``: why other regions took it not, by region. ``decided_at`` and ``committed_at``: when
+    each of them first was so."""
 
     __tablename__ = "regions_away"
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
@@ -33,6 +34,8 @@ class AwayRow(Base):
     remote_epoch: Mapped[str | None] = mapped_column(String(128))
     not_taken: Mapped[dict[str, str] | None] = mapped_column(Json(dict[str, str]))
     unknown_since: Mapped[datetime | None] = mapped_column(UtcTime)
+    decided_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    committed_at: Mapped[datetime | None] = mapped_column(UtcTime)
 
 
 class GuestRow(Base):

@@ -122,9 +122,10 @@ class JobView(JobSummary):
     """``queue_status``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait.
     ``speeds``: what was measured of a malleable job, and ``predicted`` how fast the scheduler takes it to be at its
     size and those next to it, in units/s; empty where it does not run, or the scheduler does not say.
-    ``regions``: others in which it may run; ``remote_state``: what the one where it runs said last; ``unknown_since``:
-    since when that one has not answered; None where it does; ``not_taken``: why others took it not while it waits.
-    ``parts``: of a job that is split over regions.
+    ``regions``: others in which it may run; ``decided_at``: when it was written down that it runs in ``region``;
+    ``committed_at``: when that one first said that it may start; ``remote_state``: what that one said last;
+    ``unknown_since``: since when that one has not answered; None where it does; ``not_taken``: why others took it not
+    while it waits. ``parts``: of a job that is split over regions.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -138,6 +139,8 @@ class JobView(JobSummary):
     placement: list[TaskView] = []
     flows: list[FlowView] = []
     regions: list[str] = []
+    decided_at: datetime | None = None
+    committed_at: datetime | None = None
     remote_state: str | None = None
     unknown_since: datetime | None = None
     not_taken: dict[str, str] = {}

@@ -29,11 +29,22 @@ class Card(Message):
     shareable: Literal["no", "counted", "mps", "hami"] = "no"
 
 
+class CardHolder(Message):
+    """What a job holds of a card: thousandths, and bytes of its memory."""
+
+    job: str
+    name: str
+    share: int
+    memory: int
+
+
 class CardView(Card):
-    """A card with what is held of it: thousandths, and bytes of its memory."""
+    """A card with what is held of it: thousandths, and bytes of its memory. ``holders``: by whom, as far as whoever
+    asks may see their jobs."""
 
     allocated: int = 0
     memory_allocated: int = 0
+    holders: list[CardHolder] = []
 
 
 Cards = Annotated[list[Card], Field(max_length=MAX_CARDS)]

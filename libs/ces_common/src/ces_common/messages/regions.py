@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from ces_common.fields import DatasetName, NodeName, RegionName
+from ces_common.fields import DatasetName, NodeName, Plain, RegionName
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Remark, Small
@@ -23,7 +23,10 @@ MAX_JOBS = 200  # that are asked about at once
 MAX_FOUND = 4 * MAX_JOBS  # tries of them
 SILENT_S = 10.0  # after which a region that does not answer is told of
 HOLD_S = 15.0  # after which what is held for another region and not committed is released
+MAX_MODELS = 32  # of GPU cards in a summary
+MAX_HOLDS = 200  # that are told at once, of each side
 ROOMS = (1, 2, 4, 8, 16, 32)  # cores, that divide the buckets of the histogram
+CARD_ROOMS = (1, 250, 500, 750, 1000)  # thousandths of a GPU card, likewise
 TenantName = Annotated[str, StringConstraints(max_length=63)]
 RemoteId = Annotated[str, Field(pattern=r"^[0-9A-Z]{26}$")]
 """Of a job in the region where it runs: an ULID, as all jobs have."""
@@ -52,12 +55,20 @@ class Border(Message):
     up: bool = True
 
 
+class CardRoom(Message):
+    """How many GPU cards of a model have nothing free, less than 250, 500, 750 thousandths, less than all, and all of
+    themselves. ``model``: empty where it is not known."""
+
+    model: Annotated[str, StringConstraints(max_length=63), Plain] = ""
+    rooms: Annotated[list[Small], Field(max_length=len(CARD_ROOMS) + 1)] = []
+
+
 class Totals(Message):
     """A region in sums, which name no node, address or job. Of nodes that take new work: ``free`` and ``total`` of all
     of them, ``largest`` of each resource what one node has free at most, not necessarily the same one, ``rooms`` how
-    many nodes have less than 1, 2, 4, 8, 16, 32 cores free, and 32 or more. ``queued``: jobs that wait. ``wait_s``:
-    seconds until the last of them is expected to start; None where nobody knows. ``epoch``: of its database.
-    ``borders``: its own border links."""
+    many nodes have less than 1, 2, 4, 8, 16, 32 cores free, and 32 or more, ``cards`` what is free of GPU cards, by
+    model. ``queued``: jobs that wait. ``wait_s``: seconds until the last of them is expected to start; None where
+    nobody knows. ``epoch``: of its database. ``borders``: its own border links."""
 
     epoch: Id
     nodes: Small = 0
@@ -65,6 +76,7 @@ class Totals(Message):
     total: Room = Room()
     largest: Room = Room()
     rooms: Annotated[list[Small], Field(max_length=len(ROOMS) + 1)] = []
+    cards: Annotated[list[CardRoom], Field(max_length=MAX_MODELS)] = []
     queued: Small = 0
     wait_s: Amount | None = None
     datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
@@ -102,7 +114,7 @@ class RegionView(Message):
     """A region as the one that is asked knows it. ``state``: ``here`` for that one itself; ``old``: its last summary is
     more than ten seconds old, and nothing new is placed there; ``silent``: none was heard yet; ``refused``: ``remark``
     says why nothing is placed there. ``age_s``: of the summary. ``accepts``: tenants of this region whose jobs may run
-    there."""
+    there. ``block``: the addresses of its workers, as it told last; ``overlaps``: the regions whose blocks meet it."""
 
     name: str
     state: RegionState
@@ -110,10 +122,50 @@ class RegionView(Message):
     summary: Totals | None = None
     accepts: list[str] = []
     remark: str | None = None
+    block: IPv4Network | None = None
+    overlaps: list[str] = []
 
 
 class RegionList(Message):
     items: list[RegionView] = []
+
+
+HoldState = Literal["waiting", "held", "committed", "released"]
+"""``waiting``: it has no place yet; ``held``: it has one, and starts nothing; ``released``: it was given up before it
+was committed, and nothing of it ran."""
+
+
+class HoldView(Message):
+    """A job of one region that another one holds, as this region's database knows it. ``region``: the other one;
+    ``job``, ``name`` and ``tenant`` as it has them here, ``job_state`` what it is here. ``since``: when it was held, or
+    decided to run there; None where nobody noted it. ``ends``: when a hold that is not committed is released.
+    ``part``: which of a job that is split; None for a whole one. ``home_job`` and ``attempt``: of which try of its home
+    this is the job. ``remote_state``: what the other region said last; ``unknown_since``: since when it does not
+    answer."""
+
+    region: str
+    job: str
+    name: str
+    tenant: str
+    state: HoldState
+    job_state: JobState
+    attempt: int
+    part: int | None = None
+    since: AwareDatetime | None = None
+    ends: AwareDatetime | None = None
+    finished_at: AwareDatetime | None = None
+    home_job: str | None = None
+    remote_state: str | None = None
+    unknown_since: AwareDatetime | None = None
+
+
+class HoldList(Message):
+    """``here``: what this region holds of others' jobs; ``there``: what others hold of this one's. Those that are not
+    over first, the newest first; ``more``: there are others, which are left out."""
+
+    here: list[HoldView] = []
+    there: list[HoldView] = []
+    more: bool = False
 
 
 class RemoteStatus(Message):

@@ -66,7 +66,7 @@ class Context:
             self.broadcast,
         )
         self.replays = Replays(database)
-        looker = Looker(self.measurements)
+        looker = Looker(self.measurements, self.region)
         self.live = LiveFeed(lambda: database.read(lambda tx: looker.look(tx, database.clock.now())))
 
     def stop(self) -> None:

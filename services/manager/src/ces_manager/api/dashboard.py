@@ -35,8 +35,9 @@ LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64,
 
 @router.get("/live", response_class=EventSourceResponse, responses=EVENTS, dependencies=[VIEWER])
 async def live(request: Request, last_event_id: LastEventId = None) -> EventSourceResponse:
-    """Server-sent events: a `keyframe` with nodes, links, media, jobs that are not over and numbers of jobs by state,
-    then every two seconds a `change` with the fields that changed; `null` for what is gone."""
+    """Server-sent events: a `keyframe` with nodes, links, media, jobs that are not over, numbers of jobs by state, and
+    the cluster's name where it is a region, then every two seconds a `change` with the fields that changed; `null` for
+    what is gone."""
     context, tenants, admitted = context_of(request), identity_of(request).tenants, still_admitted(request)
 
     async def body() -> AsyncIterator[ServerSentEvent]:

@@ -25,6 +25,7 @@ from ces_manager.paging import job_cursor
 from ces_manager.queue.status import with_holder_names
 
 _OF_NODE = ("runtime", "network", "confinement")
+_OF_AWAY = ("decided_at", "committed_at", "remote_state")
 
 
 def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collection[str] | None = None) -> JobView:
@@ -39,7 +40,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
         waiting=row.waiting,
-        remote_state=None if away is None else away.remote_state,
+        **({} if away is None else {name: getattr(away, name) for name in _OF_AWAY}),
         unknown_since=split.unknown_since if split is not None else None if away is None else away.unknown_since,
         not_taken=(away.not_taken or {}) if away is not None and row.state is JobState.QUEUED else {},
         remark=doubt(tx, row) if row.state is JobState.QUEUED else None,

@@ -44,10 +44,10 @@ _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class Looker:
-    """Jobs that have not changed since its last look are not read again."""
+    """Jobs that have not changed since its last look are not read again. ``region``: this cluster's name as one."""
 
-    def __init__(self, measurements: Measurements) -> None:
-        self._measurements = measurements
+    def __init__(self, measurements: Measurements, region: str | None = None) -> None:
+        self._measurements, self._region = measurements, region
         self._jobs: dict[str, tuple[int, Record]] = {}  # job -> its version, and how it was shown
         self._epoch = ""
         self._shortfalls: Mapping[str, Record] = {}
@@ -75,6 +75,7 @@ class Looker:
             jobs=jobs,
             shortfalls=shortfalls,
             counts=_counts(tx),
+            region=self._region,
         )
 
     def _fresh_beat(self, node: str, now: datetime) -> tuple[datetime, Heartbeat] | None:

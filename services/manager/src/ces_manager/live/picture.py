@@ -15,7 +15,8 @@ _MISSING = object()
 class Picture:
     """``event``: the number of the last one. ``jobs``: those that are not over, or still hold something;
     ``shortfalls``: flows whose link does not carry what they were given; each record of both names its tenant.
-    ``counts``: tenant -> state -> how many of its jobs are kept in that state."""
+    ``counts``: tenant -> state -> how many of its jobs are kept in that state. ``region``: the cluster's name, where it
+    is one of several."""
 
     version: int
     event: int
@@ -26,6 +27,7 @@ class Picture:
     jobs: Section
     shortfalls: Section
     counts: Mapping[str, Mapping[str, int]]
+    region: str | None = None
 
 
 def shown(picture: Picture, tenants: Collection[str] | None) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def shown(picture: Picture, tenants: Collection[str] | None) -> dict[str, Any]:
         "jobs": _said(_of(picture.jobs, tenants)),
         "shortfalls": _said(_of(picture.shortfalls, tenants)),
         "counts": _counted(picture, tenants),
+        **({} if picture.region is None else {"region": picture.region}),
     }
 
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 from sqlalchemy import select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import NodeView, Page, TopologyView
-from ces_common.messages.cards import Card, CardView, Held
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
 from ces_manager.network.link_views import link_views_of
+from ces_manager.nodes.card_views import card_views
 from ces_manager.paging import node_cursor
-from ces_manager.plans.residual import held_on_nodes, taken_cards
+from ces_manager.plans.residual import held_on_nodes
 
 CONTESTED = "two machines use this node's credential, or it has just rebooted: one of them is refused"
 KEY_REFUSED = (
@@ -78,15 +78,15 @@ def _node_views(
     for node, job, task in tx.session.execute(live):
         placed[node].append(f"{job}/{task}")
     held = held_on_nodes(tx, names)
-    carded = tx.session.scalars(select(NodeRow.name).where(NodeRow.gpu > 0)).all()
-    taken = defaultdict(dict, taken_cards(tx, carded) if carded else {})
+    rows = tx.session.execute(query).all()
+    cards = card_views(tx, {row.name: row.cards for row, _ in rows if row.gpu}, tenants)
     views = []
-    for row, lease in tx.session.execute(query):
+    for row, lease in rows:
         beat = measurements.beat(row.name)
         cpu, memory, gpu = held.get(row.name, (0, 0, 0))
         views.append(
             NodeView(
-                **shared_columns(row, NodeView) | {"cards": _card_views(row.cards, taken[row.name])},
+                **shared_columns(row, NodeView) | {"cards": cards.get(row.name, [])},
                 cpu_allocated=cpu,
                 memory_allocated=memory,
                 gpu_allocated=gpu,
@@ -98,14 +98,6 @@ def _node_views(
             )
         )
     return views
-
-
-def _card_views(cards: Sequence[Card], taken: Mapping[str, Held]) -> list[CardView]:
-    found = []
-    for card in cards:
-        share, memory = taken.get(card.id, (0, 0))
-        found.append(CardView(**card.model_dump(), allocated=share, memory_allocated=memory))
-    return found
 
 
 def warning_of(node: str, measurements: Measurements) -> str | None:

@@ -77,6 +77,7 @@ def goes_to(tx: WriteTx, row: JobRow, away: AwayRow, decision: Decision, *, comm
     away.committed, away.remote_epoch = committed, decision.epoch
     away.forgotten = away.closed = False
     away.remote_state = away.unknown_since = away.not_taken = None
+    away.decided_at, away.committed_at = tx.now, tx.now if committed else None
 
 
 def open_jobs(tx: ReadTx, epochs: Mapping[str, str] | None = None) -> list[AwayJob]:
@@ -163,6 +164,7 @@ def take_reports(tx: WriteTx, reports: Iterable[Reported]) -> None:
             away.forgotten = away.committed
         elif report.fate == "committed":
             away.committed, away.forgotten = True, False
+            away.committed_at = away.committed_at or tx.now
             if report.status is not None:
                 _follow(tx, row, away, report.status)
 
@@ -183,6 +185,7 @@ def _queue_again(tx: WriteTx, row: JobRow, away: AwayRow) -> None:
     change(tx, row, lambda course: course.move(JobState.QUEUED, why))
     row.region = None
     away.region = away.remote = away.attempt = away.remote_state = away.remote_epoch = None
+    away.decided_at = away.committed_at = None
     away.committed = away.forgotten = False
 
 

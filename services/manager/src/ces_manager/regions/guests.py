@@ -34,7 +34,7 @@ from ces_manager.jobs.network_readiness import network_ready
 from ces_manager.jobs.submission import submit_job
 from ces_manager.jobs.transitions import change, job_row
 
-_PLACED = (JobState.PLANNED, JobState.PREPARING)  # as far as one comes that is not committed
+PLACED = (JobState.PLANNED, JobState.PREPARING)  # as far as one comes that is not committed
 
 
 def hold(tx: WriteTx, asked: HoldQuery, queue: QueueFile) -> FateAnswer:
@@ -83,7 +83,7 @@ def check_admissible(tx: ReadTx, asked: GuestFile, queue: QueueFile) -> JobFile:
 
 def _stand(tx: WriteTx, guest: GuestRow, row: JobRow) -> FateAnswer:
     """One that found no room, or has lost it, is given up at once."""
-    if guest.committed or row.state in _PLACED:
+    if guest.committed or row.state in PLACED:
         return FateAnswer(fate="held", remote=row.id)
     if row.state is JobState.QUEUED and row.waiting is None and row.attempt == 1:
         return FateAnswer(fate="waiting", remote=row.id)
@@ -102,7 +102,7 @@ def commit(tx: WriteTx, asked: GuestJobQuery) -> FateAnswer:
     if guest.job != asked.remote:
         return FateAnswer(fate="released")
     if not guest.committed:
-        if row.state not in _PLACED:
+        if row.state not in PLACED:
             if row.state not in JOB_OVER:
                 _end(tx, row, f"lost its place before region {guest.home} committed it")
             return FateAnswer(fate="released")
@@ -168,7 +168,7 @@ def _status(tx: ReadTx, home: str, job: RemoteJob) -> tuple[FateAnswer, RemoteSt
     if guest is None:
         return FateAnswer(fate="unknown"), None
     row = job_row(tx, guest.job)
-    if guest.job != job.remote or not (guest.committed or row.state in _PLACED):
+    if guest.job != job.remote or not (guest.committed or row.state in PLACED):
         return FateAnswer(fate="released"), None
     status = RemoteStatus(state=row.state, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at)
     return FateAnswer(fate="committed" if guest.committed else "held", remote=row.id), status

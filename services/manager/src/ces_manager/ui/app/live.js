@@ -27,6 +27,8 @@ export const shortfalls = signal(new Map());
 export const media = signal(new Map());
 /** @type {Signal<Map<string, number>>} state -> how many jobs, of all that are kept */
 export const counts = signal(new Map());
+/** The name of this cluster among others; empty where it is no region. */
+export const region = signal("");
 /** The number of the last event; 0 before the first picture. */
 const lastEvent = signal(0);
 /** When the manager made the last picture; empty before the first one. */
@@ -89,7 +91,8 @@ function apply(frame) {
   const data = JSON.parse(frame.data);
   lastId = frame.id || lastId;
   const whole = frame.type === "keyframe";
-  if (!whole) announce(data);
+  if (whole) region.value = data.region ?? "";
+  else announce(data);
   takeAll(data, whole);
   skewMs = Date.parse(data.at) - Date.now();
 }

@@ -5,7 +5,7 @@ import { render } from "../vendor/preact.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { computed, effect, signal } from "../vendor/signals.js";
 import { exchange, insist, may, session } from "./client.js";
-import { beginLive, freshness, links, news, nodes, pictureAt, reconnect, trouble } from "./live.js";
+import { beginLive, freshness, links, news, nodes, pictureAt, reconnect, region, trouble } from "./live.js";
 import { DASH, href, html, moment, Name, preferredLanguage, ProblemBox, setLanguage, State, t, tn } from "./show.js";
 
 // Addresses -------------------------------------------------------------------------------------------------------
@@ -59,19 +59,22 @@ const PLACES = [
   ["links", "Links", "l"],
   ["queue", "Queue", "q"],
   ["jobs", "Jobs", "j"],
+  ["regions", "Regions", "i"],
   ["submit", "Submit", "s", "submitter"],
   ["events", "Events", "e"],
   ["replay", "Replay", "r"],
   ["audit", "Audit", "a"],
 ];
-/** @returns {string[][]} those that the one who is signed in has */
-export const places = () => PLACES.filter(([, , , role = "viewer"]) => may(role));
+/** @returns {string[][]} those that the one who is signed in has, where the cluster has them */
+export const places = () =>
+  PLACES.filter(([place, , , role = "viewer"]) => may(role) && (place !== "regions" || region.value));
 /** First part of the address -> the module of the page, and of one thing on it. @type {Record<string, string[]>} */
 const MODULES = {
   "": ["overview"],
   map: ["map"],
   nodes: ["nodes", "node"],
   links: ["links", "link"],
+  regions: ["regions", "region"],
   queue: ["queue"],
   jobs: ["jobs", "job"],
   submit: ["submit"],

@@ -222,17 +222,17 @@ const SHAPES = {
 };
 /** @type {Record<string, string>} shape and tone -> the states that look like that */
 const LOOKS = {
-  "ring wait": "queued past",
-  "half busy": "planned preparing starting pending connecting",
+  "ring wait": "queued past waiting silent",
+  "half busy": "planned preparing starting pending connecting held",
   "half wait": "resuming",
-  "disc good": "running elsewhere ready up live",
+  "disc good": "running elsewhere ready up live here committed",
   "arrows wait": "resizing rescheduling stopping",
   "bars still": "paused suspended",
   "check good": "succeeded",
-  "cross bad": "failed lost",
+  "cross bad": "failed lost refused",
   "triangle bad": "down unreachable contested stale",
-  "triangle wait": "slow",
-  "square over": "cancelled stopped",
+  "triangle wait": "slow old",
+  "square over": "cancelled stopped released",
   "barred wait": "cordoned",
   "diamond wait": "reclaimed",
 };

@@ -3,6 +3,7 @@ import { call, may, route } from "../client.js";
 import { jobs, OVER, waits } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { confirmed } from "../parts/dialog.js";
+import { Elsewhere } from "../parts/elsewhere.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { Flows } from "../parts/flows.js";
 import { jobFacts } from "../parts/job_facts.js";
@@ -38,7 +39,7 @@ function actionsOf(job) {
 /** Why it waits, or what happened to it. @param {{job: any}} props */
 function Why({ job }) {
   const waiting = waits(job) && (job.waiting || job.queue_status);
-  const reason = job.reason && job.state !== "succeeded" && !(waiting && job.state === "queued");
+  const reason = job.reason && job.state !== "succeeded" && job.state !== "elsewhere" && !(waiting && job.state === "queued");
   if (!waiting && !reason) return null;
   return html`<div class="why-box" role="status">
     ${reason && html`<p><bdi lang="en">${plain(job.reason)}</bdi></p>`}
@@ -85,6 +86,7 @@ export default function Job({ path: [, id] }) {
     <${Why} job=${job} />
     <${Actions} actions=${actionsOf(job)} done=${again} />
     <${Facts} items=${jobFacts(job)} />
+    ${(job.region || (job.regions.length > 0 && waits(job))) && html`<${Elsewhere} job=${job} />`}
     ${
       !over &&
       flows &&
@@ -92,7 +94,7 @@ export default function Job({ path: [, id] }) {
         <${JobMap} tasks=${job.placement} flows=${flows.flows} at=${flows.at} /><//>`
     }
     <${Part} title=${t("Tasks")} note=${job.tasks}>
-      ${!placed && html`<p class="quiet">${t("not placed yet")}</p>`}
+      ${!placed && !job.region && html`<p class="quiet">${t("not placed yet")}</p>`}
       <${Tasks} tasks=${job.placement} />
     <//>
     ${(placed || job.attempt > 1 || job.started_at) && html`<${Training} id=${id} state=${job.state} over=${over} />`}
@@ -104,10 +106,10 @@ export default function Job({ path: [, id] }) {
       placed || job.attempt > 1
         ? html`<${Plan} id=${id}
       attempt=${`${job.attempt} ${placed}`} />`
-        : html`<p class="quiet">${t("There is no plan yet.")}</p>`
+        : html`<p class="quiet">${job.region ? t("Its plan is that region's own.") : t("There is no plan yet.")}</p>`
     }<//>
     <${Part} title=${t("Where its time went")}><${Trace} id=${id} version=${version} /><//>
     <${Part} title=${t("History")}><${Timeline} id=${id} version=${states} /><//>
-    <${Part} title=${t("Log")}><${Logs} id=${id} tasks=${job.placement} over=${over} /><//>
+    <${Part} title=${t("Log")}><${Logs} id=${id} tasks=${job.placement} away=${Boolean(job.committed_at)} over=${over} /><//>
   `;
 }

@@ -85,9 +85,11 @@ function columnsOf(shown) {
       cell: (job) =>
         job.nodes.length
           ? html`<${Names} names=${job.nodes} place="nodes" />`
-          : job.reason
-            ? html`<bdi lang="en">${plain(job.reason)}</bdi>`
-            : DASH,
+          : job.region && !OVER.includes(job.state)
+            ? tx("in region {region}", { region: html`<${To} path=${["regions", job.region]}>${job.region}<//>` })
+            : job.reason
+              ? html`<bdi lang="en">${plain(job.reason)}</bdi>`
+              : DASH,
     },
     {
       id: "id",

@@ -7,6 +7,7 @@ import { confirmed } from "../parts/dialog.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { NodeHour } from "../parts/history.js";
 import { Amount, Labels, linkColumns, NodeState } from "../parts/network.js";
+import { NodeCards } from "../parts/node_cards.js";
 import { Rows } from "../parts/rows.js";
 import { NodeWorkers } from "../parts/workers.js";
 import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, State, t, tn, To } from "../show.js";
@@ -17,25 +18,6 @@ import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, St
 function useWhole(name) {
   const { data } = useAnswer(nodes.value.has(name) ? route`/v1/nodes/${name}` : null, { every: 10 });
   return data;
-}
-
-/** GPU cards, and what is held of each. @param {{cards: Item[]}} props */
-function Cards({ cards }) {
-  return html`<ul class="hit">${cards.map(
-    (card) => html`<li><${Name}>${[card.id, card.model, card.memory && memory(card.memory)].filter(Boolean).join(", ")}<//>${" "}<span
-      class="quiet">${cardUse(card)}</span></li>`,
-  )}</ul>`;
-}
-
-/** @param {Item} card */
-function cardUse(card) {
-  if (card.allocated == null) return "";
-  if (!card.allocated) return t("free");
-  if (card.allocated >= 1000) return t("held whole");
-  return t("{share}m held, with {memory}; counted, not enforced", {
-    share: card.allocated,
-    memory: memory(card.memory_allocated),
-  });
 }
 
 /** Whether a job has a place on other nodes, as far as that is known. @param {{job: Item}} props */
@@ -110,7 +92,6 @@ export default function Node({ path: [, name] }) {
             show=${memory} />`,
         ],
         [t("GPU"), html`<${Amount} whole=${node.gpu} committed=${node.gpu_allocated} show=${String} />`],
-        node.gpu > 0 && [t("Cards"), html`<${Cards} cards=${whole?.cards ?? node.cards ?? []} />`],
         [t("Architecture"), node.arch || DASH],
         [t("Labels"), html`<${Labels} labels=${node.labels} />`],
         [t("Runtime"), node.runtime],
@@ -136,6 +117,7 @@ export default function Node({ path: [, name] }) {
         ],
       ]}
     />
+    ${whole?.cards && html`<${NodeCards} cards=${whole.cards} />`}
     <${NodeHour} name=${name} node=${node} />
     <${Part} title=${t("Workers")}><${NodeWorkers} name=${name} /><//>
     <${Part} title=${t("Links")} note=${ours.length}>

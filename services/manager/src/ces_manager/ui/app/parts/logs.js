@@ -7,9 +7,9 @@ import { html, plain, ProblemBox, t, tx } from "../show.js";
 const TAILS = ["100", "1000", "10000"]; // lines
 const AGAIN_MS = 3000;
 
-/** @param {{id: string, tasks: any[], over: boolean}} props */
-export function Logs({ id, tasks, over }) {
-  const started = tasks.filter((task) => task.allocation);
+/** @param {{id: string, tasks: any[], away: boolean, over: boolean}} props `away`: it runs or ran in another region */
+export function Logs({ id, tasks, away, over }) {
+  const started = tasks.filter((task) => task.allocation || away);
   const asked = address.value.query.get("task") ?? "";
   const chosen =
     started.find(({ name }) => name === asked) ?? started.find(({ state }) => state === "failed") ?? started[0];

@@ -3,6 +3,7 @@ import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
+import regions from "./zh_regions.js";
 import replay from "./zh_replay.js";
 import submit from "./zh_submit.js";
 import trace from "./zh_trace.js";
@@ -13,6 +14,7 @@ export default {
   ...curves,
   ...jobs,
   ...map,
+  ...regions,
   ...replay,
   ...submit,
   ...trace,
@@ -122,8 +124,12 @@ export default {
   Memory: "内存",
   GPU: "GPU",
   Cards: "显卡", free: "空闲",
-  "held whole": "整卡占用",
-  "{share}m held, with {memory}; counted, not enforced": "已占用 {share}m，显存 {memory}；仅记账，不强制",
+  "can be shared: counted, not enforced": "可共享：仅记账，不强制",
+  "can be shared: kept to it by MPS": "可共享：由 MPS 限制",
+  "can be shared: kept to it by HAMi-core": "可共享：由 HAMi-core 限制",
+  "given whole only": "只能整卡分配",
+  "all of it": "整卡",
+  "other tenants' jobs": "其他租户的作业",
   "{committed} of {whole}": "{committed} / {whole}",
   "uses {used}": "使用 {used}",
   Architecture: "架构",

@@ -1,0 +1,79 @@
+"""What regions hold for each other, and what has become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, TypeVarTuple
+
+from sqlalchemy import Select, select
+
+from ces_common.db.region_tables import AwayRow, GuestRow
+from ces_common.db.tables import JobRow
+from ces_common.db.uow import ReadTx
+from ces_common.messages.regions import MAX_HOLDS, HoldList, HoldState, HoldView
+from ces_common.states import JOB_OVER
+from ces_manager.regions.guests import PLACED
+
+Row = TypeVarTuple("Row")
+_GUESTS = select(GuestRow, JobRow).join(JobRow, JobRow.id == GuestRow.job)
+_AWAY = select(AwayRow, JobRow).join(JobRow, JobRow.id == AwayRow.job).where(AwayRow.region.is_not(None))
+
+
+def holds(tx: ReadTx, tenants: Collection[str] | None = None, most: int = MAX_HOLDS) -> HoldList:
+    """``tenants``: whose jobs, as they are called here; None for all. ``most``: of each side."""
+    here = tx.session.execute(_newest(_GUESTS, tenants, most)).all()
+    there = tx.session.execute(_newest(_AWAY, tenants, most)).all()
+    return HoldList(
+        here=[_held_here(guest, row) for guest, row in here[:most]],
+        there=[_held_there(away, row) for away, row in there[:most]],
+        more=max(len(here), len(there)) > most,
+    )
+
+
+def _newest(query: Select[*Row], tenants: Collection[str] | None, most: int) -> Select[*Row]:
+    query = query if tenants is None else query.where(JobRow.tenant.in_(tenants))
+    return query.order_by(JobRow.live.desc(), JobRow.id.desc()).limit(most + 1)
+
+
+def _held_here(guest: GuestRow, row: JobRow) -> HoldView:
+    state = _state(row, committed=guest.committed, placed=row.state in PLACED)
+    return HoldView(
+        **_of_job(row),
+        region=guest.home,
+        state=state,
+        attempt=guest.home_attempt,
+        since=row.submitted_at,
+        ends=guest.hold_until if state in ("waiting", "held") else None,
+        home_job=guest.home_job,
+    )
+
+
+def _held_there(away: AwayRow, row: JobRow) -> HoldView:
+    """It was decided, so that it has its place there."""
+    return HoldView(
+        **_of_job(row),
+        region=away.region or "",
+        state=_state(row, committed=away.committed and not away.forgotten, placed=True),
+        attempt=away.attempt or 0,
+        since=away.decided_at,
+        remote_state=away.remote_state,
+        unknown_since=away.unknown_since,
+    )
+
+
+def _state(row: JobRow, *, committed: bool, placed: bool) -> HoldState:
+    if committed:
+        return "committed"
+    if row.state in JOB_OVER:
+        return "released"
+    return "held" if placed else "waiting"
+
+
+def _of_job(row: JobRow) -> dict[str, Any]:
+    return {
+        "job": row.id,
+        "name": row.name,
+        "tenant": row.tenant,
+        "job_state": row.state,
+        "finished_at": row.finished_at,
+    }
