@@ -31,6 +31,11 @@ _SHARES = "^([1-9][0-9]?0|1000)m$"
 _REMEDY = "ask for whole cards (gpu: 1), or for one share of one card (gpu: 500m)"
 
 
+def gpus_of(whole: int, share: int) -> int | float:
+    """GPUs of so many whole cards and thousandths of others; a whole number where nobody has a share."""
+    return whole + share / WHOLE if share else whole
+
+
 def parse_share(value: object) -> int:
     """Thousandths of a card, of ``500m``. Raises ValueError."""
     text = value.strip() if isinstance(value, str) else ""

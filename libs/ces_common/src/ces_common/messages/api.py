@@ -13,7 +13,7 @@ from ces_common.fields import MAX_LABELS, Document, NodeName
 from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
-from ces_common.messages.cards import Card, Cards, CardView
+from ces_common.messages.cards import Card, Cards, CardView, Sharing
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
@@ -52,6 +52,7 @@ class TaskView(Message):
     gpu_memory: int = 0  # bytes of that card
     gpu_models: list[str] = []
     cards: list[str] = []  # those that it has
+    gpu_sharing: Sharing | None = None  # what keeps its worker to its share of a card
     image: str | None = None
     command: list[str] = []
     allocation: str | None = None
@@ -210,7 +211,7 @@ class NodeView(Message):
     gpu: int
     cpu_allocated: int
     memory_allocated: int
-    gpu_allocated: int
+    gpu_allocated: int | float  # a share of a card is a part of one
     cards: list[CardView] = []  # one for each GPU
     cpu_used: float | None = None
     memory_used: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import ceil
 
 from sqlalchemy import func, select
 
@@ -12,6 +13,7 @@ from ces_common.db.tables import JobRow, NodeRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.events import QueueStatus
 from ces_common.messages.regions import MAX_DATASETS, ROOMS, Room, Totals
+from ces_common.resources import WHOLE
 from ces_common.states import JOB_WAITS
 from ces_manager.plans.residual import held_on_nodes
 
@@ -26,7 +28,8 @@ def totals(tx: ReadTx, queue: Sequence[QueueStatus], now: datetime) -> Totals:
     held = held_on_nodes(tx)
     free, total, datasets = [], [], set[str]()
     for node in tx.session.execute(_TAKES_WORK):
-        cpu, memory, gpu = held.get(node.name, (0, 0, 0))
+        cpu, memory, gpu, share = held.get(node.name, (0, 0, 0, 0))
+        gpu += ceil(share / WHOLE)  # at least as many are no whole ones any more
         free.append(Room(cpu=max(0, node.cpu - cpu), memory=max(0, node.memory - memory), gpu=max(0, node.gpu - gpu)))
         total.append(Room(cpu=node.cpu, memory=node.memory, gpu=node.gpu))
         datasets |= set(node.datasets)
