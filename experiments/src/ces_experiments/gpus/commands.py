@@ -78,16 +78,19 @@ gpu_mix = command(
     "gpu-mix",
     "gpus.mix_report:MIX",
     [
+        Option("lists", str, "default", "lists of pods in CES_DATA_DIR, separated by commas", read=_lists),
         Option(
-            "lists", str, "default", "lists of pods in CES_DATA_DIR, separated by commas", read=_lists,
-        ),
-        Option(
-            "loads", str, "0.9,1.1", "what is asked for, in times all GPUs", read=lambda flag, text: options.amounts(flag, text, 1),
+            "loads", str, "0.9,1.1", "what is asked for, in times all GPUs",
+            read=lambda flag, text: options.amounts(flag, text, 1),
         ),
         Option("hosts", int, 32, "nodes, drawn from those of the trace", more=options.between(2, 1000)),
-        Option("stays", float, 6.0, "how long it lasts, in mean stays; the first two do not count", more=options.between(3, 100)),
         Option(
-            "solver", str, DEFAULT, "the service's solver", read=lambda flag, text: options.one(flag, text, available),
+            "stays", float, 6.0, "for how many mean stays of a task; the first two do not count",
+            more=options.between(3, 100),
+        ),
+        Option(
+            "solver", str, DEFAULT, "the service's solver",
+            read=lambda flag, text: options.one(flag, text, available),
         ),
         Option("seeds", int, 10, "draws of nodes and tasks", more=options.between(1, 1000)),
         options.SEED(0, "the first seed; same seed, same draw"),
@@ -95,5 +98,5 @@ gpu_mix = command(
         PLOTS,
         *ON_CLUSTER,
     ],
-    help="Tasks with shares of cards, with whole ones and with none come and go, placed by the service's solver with and without FGD's term.",
+    help="Tasks with shares of cards, whole ones and none come and go, placed by the service's solver with FGD or not.",
 )  # fmt: skip

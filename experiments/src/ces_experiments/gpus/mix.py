@@ -28,7 +28,7 @@ from ces_experiments.common.console import ContradictionError, told
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
 from ces_experiments.gpus.trace import nodes, tasks
-from ces_sim.gpus.mixed import Placed, Seen, Visit, mixed, visits
+from ces_sim.gpus.mixed import Placed, Seen, mixed, visits
 
 WARM_UP = 2.0
 """Mean stays that do not count: the cluster fills."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_common.jobfile import Task
-from ces_common.messages.cards import Card, held_of
+from ces_common.messages.cards import Card
 from ces_common.messages.records import JobRecord, NodeRecord
 from ces_common.resources import WHOLE
 from ces_core.model.cards import Cards, PlannedCard

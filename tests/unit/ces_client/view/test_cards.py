@@ -36,5 +36,6 @@ def test_the_cards_of_tasks() -> None:
     assert task_cards(tasks) == [
         "b: x, y",
         "c: 500m of x (counted: the program is told, and nothing keeps it to that)",
-        "d: 500m of y (co-operative: the node has MPS or HAMi-core, which keeps a program to it that does not evade it)",
+        "d: 500m of y (co-operative: the node has MPS or HAMi-core, "
+        "which keeps a program to it that does not evade it)",
     ]

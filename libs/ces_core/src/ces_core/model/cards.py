@@ -35,8 +35,8 @@ class CardValue:
     """What is left over of GPU cards counts beside the composite, for solvers that can (:mod:`ces_core.search.solver`).
 
     ``change``: of the value of each node, in units of the composite, once so many of the job's steps are on it, shape
-    (nodes, steps + 1): 0 at first, and never rising. ``per_card``: steps per GPU; a step is what each of the job's tasks
-    asks for of one card."""
+    (nodes, steps + 1): 0 at first, and never rising. ``per_card``: steps per GPU; a step is what a task of the job asks
+    for of one card."""
 
     change: NDArray[np.float64]
     per_card: float

@@ -1,4 +1,4 @@
-"""A mixed load on one cluster: tasks with shares of cards, with whole ones and with none come at random and leave again.
+"""A mixed load on one cluster: tasks with shares of cards, with whole ones and with none come at random, and leave.
 
 What does not fit at once is turned away. Tasks and times are those of a seed, whoever decides, so that deciders can be
 compared pair by pair.
