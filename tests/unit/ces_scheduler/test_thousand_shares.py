@@ -1,4 +1,4 @@
-"""A thousand jobs with shares of cards and whole ones, of which any may be killed at any time: no card is overbooked."""
+"""A thousand jobs with shares of cards and whole ones, any of which may be killed: no card is overbooked."""
 
 from __future__ import annotations
 

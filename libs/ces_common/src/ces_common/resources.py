@@ -164,7 +164,10 @@ def wrong_gpus(groups: Sequence[tuple[str, Resources, Constraints]], elastic: st
         share = (gpu.share, gpu.memory) if isinstance(gpu, GpuShare) else None
         kinds.setdefault((share, *sorted(set(constraints.gpu_model))), name)
         if (share or constraints.gpu_model) and elastic is not None:
-            return f"tasks: {name} of a malleable job may ask for whole GPUs of any model only"
+            return (
+                f"tasks: {name} of a malleable job may ask for whole GPUs of any model only: give gpu: 1 and no gpu_model, "
+                "or leave elastic out, so that its size stays"
+            )
     if len(kinds) > 1:
         first, second = list(kinds.values())[:2]
         return (
