@@ -41,7 +41,7 @@ class CardValue:
     change: NDArray[np.float64]
     per_card: float
 
-    def best(self, among: NDArray[np.bool_], count: int) -> IntArray:
+    def best(self, among: NDArray[np.bool_] | np.bool_, count: int) -> IntArray:
         """The nodes of ``among`` that lose least by the first step, at most so many, ascending."""
         nodes = np.flatnonzero(among)
         found: IntArray = np.sort(nodes[np.argsort(-self.change[nodes, 1], kind="stable")[:count]])
