@@ -22,17 +22,15 @@ def _grid(found: Mapping[str, Any], seeds: int) -> Grid:
     for who, figures in found["contenders"].items():
         more = figures["gain"]
         means = [f"{100 * figures[name]['mean']:.2f}" for name in ("milli", "whole", "part")]
-        ms = figures["ms"]["mean"]
         rows.append(
             [
                 who, means[0], gain(more["milli"], 100, 2), means[1], gain(more["whole"], 100, 2), means[2],
                 gain(more["part"], 100, 2), f"{figures['free']['mean']:.1f}", gain(more["imbalance"], 1, 4),
-                f"{ms:.2f}" if ms else "-",
             ]
         )  # fmt: skip
     columns = [
         "who decides", "GPU placed, %", "gain", "whole cards, %", "gain ", "shares, %", "gain  ", "cards free",
-        "imbalance", "decision, ms",
+        "imbalance",
     ]  # fmt: skip
     title = f"{found['list']}, load {found['load']:g}: of what is asked, mean of {seeds} draws; gains over the "
     return Grid(title + "composite alone, pair by pair, ± 95 % confidence.", columns, rows)

@@ -165,8 +165,8 @@ def wrong_gpus(groups: Sequence[tuple[str, Resources, Constraints]], elastic: st
         kinds.setdefault((share, *sorted(set(constraints.gpu_model))), name)
         if (share or constraints.gpu_model) and elastic is not None:
             return (
-                f"tasks: {name} of a malleable job may ask for whole GPUs of any model only: give gpu: 1 and no gpu_model, "
-                "or leave elastic out, so that its size stays"
+                f"tasks: {name} of a malleable job may ask for whole GPUs of any model only: give gpu: 1 and no "
+                "gpu_model, or leave elastic out, so that its size stays"
             )
     if len(kinds) > 1:
         first, second = list(kinds.values())[:2]

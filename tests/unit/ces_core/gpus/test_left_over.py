@@ -58,7 +58,8 @@ def test_it_is_the_measure_before_and_after(nodes: list[GpuNode], data: st.DataO
             free.milli[i, card] = data.draw(st.sampled_from([0, 250, 500, 1000]))
     before = [array.copy() for array in free]
     usual = typical([asked(4000, 1, 500), asked(1000, 2), asked(0, 1, 250, models.bit("T4"))])
-    step = asked(1000, 1, data.draw(st.sampled_from([250, 500, 1000])), card_memory=data.draw(st.sampled_from([0, 4000])))
+    share, memory = data.draw(st.sampled_from([250, 500, 1000])), data.draw(st.sampled_from([0, 4000]))
+    step = asked(1000, 1, share, card_memory=memory)
     change = left_over(free, usual, step, 3)
     assert all(np.array_equal(one, other) for one, other in zip(free, before, strict=True))
     assert (np.diff(change, axis=1) <= 1e-9).all()

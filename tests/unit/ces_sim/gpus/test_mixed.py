@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_as_much_is_asked_for_as_the_load_says() -> None:
     coming = visits([HALF, WHOLE], 100 * CARD, 0.8, 50.0, rng)
     asked = sum(each.task.total * each.stays for each in coming) / 50.0
     assert asked == pytest.approx(80 * CARD, rel=0.1)
-    assert all(one.at < other.at for one, other in zip(coming, coming[1:], strict=False))
+    assert all(one.at < other.at for one, other in pairwise(coming))
     assert coming == visits([HALF, WHOLE], 100 * CARD, 0.8, 50.0, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no task asks for a GPU"):
         visits([GpuTask("cpu", 1, 1)], 1000, 1.0, 1.0, rng)
