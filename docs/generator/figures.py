@@ -11,6 +11,7 @@ from ces_experiments.common.report import Report
 from ces_experiments.common.results import provenance
 from ces_experiments.dashboard import report as dashboard_report
 from ces_experiments.gpus import clusters_report, fgd_report
+from ces_experiments.gpus import mix_report as gpu_mix_report
 from ces_experiments.learned import (
     curves_report,
     generalise_report,
@@ -44,6 +45,7 @@ REPORTS: dict[str, Report] = {
     "amounts": amounts_report.REPORT,
     "gpus": fgd_report.REPORT,
     "gpu-clusters": clusters_report.REPORT,
+    "gpu-mix": gpu_mix_report.REPORT,
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
     "malleable": mix_report.REPORT,

@@ -67,6 +67,8 @@ SETTINGS = {
     "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size, and two growths of its CPU.",
     "CES_AMOUNTS": "[With how much CPU](malleable.md#with-how-much-cpu-a-job-begins) jobs begin where CES chooses it: "
     "`even`, `patient` or `tapfinger`.",
+    "CES_CARD_WEIGHT": "What a GPU card of fragments counts beside the composite, 0 to 1; "
+    "[what is left over](gpus.md#what-is-left-over); 0: nothing.",
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",

@@ -93,6 +93,8 @@ def test_a_node_may_keep_its_cards_whole() -> None:
     machine = MachineCards([FoundCard(Card(id="GPU-a", shareable="counted"), 0, 0)])
     assert [card.shareable for card in machine.offered(None)] == ["counted"]
     assert [card.shareable for card in machine.offered(None, shares=False)] == ["no"]
+    assert [card.shareable for card in machine.offered(None, kept="mps")] == ["mps"]
+    assert [card.shareable for card in machine.offered(None, shares=False, kept="mps")] == ["no"]
 
 
 def test_a_worker_sees_its_own_cards_and_what_stands_for_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
-"""``ces bench gpus`` and ``gpu-clusters``, found through the entry-point group ``ces.bench``."""
+"""``ces bench gpus``, ``gpu-clusters`` and ``gpu-mix``, found through the entry-point group ``ces.bench``."""
 
 from __future__ import annotations
 
 from ces_core.gpus.scores import POLICIES
+from ces_core.registry import DEFAULT, available
 from ces_experiments.common import options
 from ces_experiments.common.command import ON_CLUSTER, PLOTS, Option, command
 from ces_sim.gpus.scenarios import SCENARIOS
@@ -71,4 +72,31 @@ gpu_clusters = command(
         *ON_CLUSTER,
     ],
     help="Tasks that share GPUs are sent to clusters of hosts by rules, beside what is possible at all.",
+)  # fmt: skip
+
+gpu_mix = command(
+    "gpu-mix",
+    "gpus.mix_report:MIX",
+    [
+        Option("lists", str, "default", "lists of pods in CES_DATA_DIR, separated by commas", read=_lists),
+        Option(
+            "loads", str, "0.9,1.1", "what is asked for, in times all GPUs",
+            read=lambda flag, text: options.amounts(flag, text, 1),
+        ),
+        Option("hosts", int, 32, "nodes, drawn from those of the trace", more=options.between(2, 1000)),
+        Option(
+            "stays", float, 6.0, "for how many mean stays of a task; the first two do not count",
+            more=options.between(3, 100),
+        ),
+        Option(
+            "solver", str, DEFAULT, "the service's solver",
+            read=lambda flag, text: options.one(flag, text, available),
+        ),
+        Option("seeds", int, 10, "draws of nodes and tasks", more=options.between(1, 1000)),
+        options.SEED(0, "the first seed; same seed, same draw"),
+        PROCESSES,
+        PLOTS,
+        *ON_CLUSTER,
+    ],
+    help="Tasks with shares of cards, whole ones and none come and go, placed by the service's solver with FGD or not.",
 )  # fmt: skip

@@ -31,6 +31,11 @@ _SHARES = "^([1-9][0-9]?0|1000)m$"
 _REMEDY = "ask for whole cards (gpu: 1), or for one share of one card (gpu: 500m)"
 
 
+def gpus_of(whole: int, share: int) -> int | float:
+    """GPUs of so many whole cards and thousandths of others; a whole number where nobody has a share."""
+    return whole + share / WHOLE if share else whole
+
+
 def parse_share(value: object) -> int:
     """Thousandths of a card, of ``500m``. Raises ValueError."""
     text = value.strip() if isinstance(value, str) else ""
@@ -159,7 +164,10 @@ def wrong_gpus(groups: Sequence[tuple[str, Resources, Constraints]], elastic: st
         share = (gpu.share, gpu.memory) if isinstance(gpu, GpuShare) else None
         kinds.setdefault((share, *sorted(set(constraints.gpu_model))), name)
         if (share or constraints.gpu_model) and elastic is not None:
-            return f"tasks: {name} of a malleable job may ask for whole GPUs of any model only"
+            return (
+                f"tasks: {name} of a malleable job may ask for whole GPUs of any model only: give gpu: 1 and no "
+                "gpu_model, or leave elastic out, so that its size stays"
+            )
     if len(kinds) > 1:
         first, second = list(kinds.values())[:2]
         return (

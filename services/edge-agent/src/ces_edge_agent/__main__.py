@@ -17,6 +17,7 @@ from ces_common.service import run_loops, run_service
 from ces_common.setup_files import metrics_token
 from ces_common.trace_shipping import ship_spans
 from ces_edge_agent.agent import Agent
+from ces_edge_agent.card_sharing import kept_by
 from ces_edge_agent.cards import NO_CARDS, MachineCards, machine_cards
 from ces_edge_agent.enrolment import ensure_joined, manager_trust
 from ces_edge_agent.lease import machine_clocks
@@ -81,7 +82,9 @@ def make_network(settings: AgentSettings) -> Network:
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     token = metrics_token(settings)
     cards = await asyncio.to_thread(machine_cards, settings.gpu_fake)
-    membership = await ensure_joined(settings, cards.offered(settings.node_gpu, shares=settings.gpu_shares))
+    kept = kept_by(same_root=settings.runtime is RuntimeKind.PROCESS, confined=settings.network == "tc")
+    offered = cards.offered(settings.node_gpu, shares=settings.gpu_shares, kept=kept)
+    membership = await ensure_joined(settings, offered)
     runtime, network = make_runtime(settings, cards), make_network(settings)
     await runtime.open()
     await network.open()

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from ces_common.messages.cards import MAX_CARDS, NUMBERED, Card, cards_of
 from ces_common.messages.desired import DesiredWorker
 from ces_common.resources import WHOLE
+from ces_edge_agent.card_sharing import Kept
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
 
 log = structlog.get_logger()
@@ -48,10 +49,13 @@ class MachineCards:
         self._by_id = {each.card.id: each for each in found}
         self._ask, self._asking = ask, threading.Lock()
 
-    def offered(self, count: int | None, *, shares: bool = True) -> list[Card]:
+    def offered(self, count: int | None, *, shares: bool = True, kept: Kept = "counted") -> list[Card]:
         """What the node offers. ``count``: how many it is told to; None: all that are found. ``shares``: whether
-        jobs may have a part of one each."""
-        known = [each.card if shares else each.card.model_copy(update={"shareable": "no"}) for each in self.found]
+        jobs may have a part of one each, and ``kept`` what keeps them to it."""
+        known = [
+            each.card.model_copy(update={"shareable": kept if shares and each.card.shareable != "no" else "no"})
+            for each in self.found
+        ]
         if count is not None and count > len(known):
             log.warning("fewer cards are found than CES_NODE_GPU says", found=len(known), told=count)
         return cards_of(len(known) if count is None else count, known)

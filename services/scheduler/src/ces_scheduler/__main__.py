@@ -18,6 +18,7 @@ from ces_core.model.errors import QueuePolicyError, UnknownSolverError
 from ces_core.queue.policies import CES_MULTI, get_queue_policy
 from ces_core.queue.record import Record, Recorder
 from ces_core.registry import DEFAULT
+from ces_scheduler.card_value import WEIGHT
 from ces_scheduler.cycle_input import parameters_of
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.service import REFILL_S, RESIZE_S, SERVICE, Scheduler
@@ -33,6 +34,7 @@ class SchedulerSettings(QueueSettings):
     paths: Annotated[int, Field(ge=0)] = 0  # new flows take one of this many shortest ones; 0: a hop-shortest one
     policy: Path | None = None  # None: the one that ships with the core
     amounts: Rule = USUAL  # with how much CPU jobs begin where CES chooses it
+    card_weight: Annotated[float, Field(ge=0, le=1)] = WEIGHT  # of a GPU card of fragments, beside the composite
     queue_policy: str = CES_MULTI  # decides over the queue; other packages may add some
     queue_record: Path | None = None  # where to append what goes into each cycle of the queue and comes out of it
 
@@ -53,7 +55,16 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
         raise BadSetup(f"CES_QUEUE_POLICY: {error}") from error
     parameters = parameters_of(read_queue(settings.queue))
     limit_s, paths = settings.solve_time_limit_s or None, settings.paths or None
-    placing = Placing(choice.solver, parameters, limit_s, choice.fallback, paths, policy, settings.amounts)
+    placing = Placing(
+        choice.solver,
+        parameters,
+        limit_s,
+        choice.fallback,
+        paths,
+        policy,
+        settings.amounts,
+        card_weight=settings.card_weight,
+    )
     with recorder(settings.queue_record) as record:
 
         def scheduler(bus: Bus) -> Scheduler:

@@ -2,7 +2,8 @@
 
 The solver counts GPUs node by node, and does not know cards. Of whole ones any that are free are as good as others.
 Where jobs have shares, it is told of each node only what its cards can hold of just this job: all its tasks that ask
-for a share or a model ask alike, so that is a number of them. Cards are chosen when a plan is proposed."""
+for a share or a model ask alike, so that is a number of them. Cards are then chosen with each plan, so that of what is
+kept or freed for a job each card is known; else when a plan is proposed."""
 
 from __future__ import annotations
 
@@ -14,14 +15,20 @@ from ces_common.jobfile import Task
 from ces_common.messages.cards import Card, Held, held_of
 from ces_common.messages.records import JobRecord
 from ces_common.resources import WHOLE
-from ces_core.model.problem import Problem
+from ces_core.model.cards import Cards
+from ces_core.model.plan import Plan
+from ces_core.model.problem import Cluster, Problem
 from ces_core.model.reason import Reason
+from ces_scheduler.card_cells import CardTable, particular
+from ces_scheduler.card_value import LeftOver
 from ces_scheduler.decision import Decision
 from ces_scheduler.eligibility import suits
-from ces_scheduler.job_problem import asked_by
+from ces_scheduler.job_problem import BESIDE, Refusals, asked_by
 from ces_scheduler.offer import GPU, CardPlace, Offer, cards_held_by, cards_of_plan, holder_of
 
 ROUNDING = 1e-6
+OF_GPUS = frozenset({"gpu", f"gpu{BESIDE}"})
+"""Why a node has no place for a task, where sums of GPUs are all that is known."""
 
 
 def cards_for(
@@ -56,7 +63,9 @@ def with_cards(
     found, dropped = {}, {}
     for name, decision in starts.items():
         tasks = asked_by(started[name])
-        cards = cards_for(started[name], tasks, decision.assignments, offer)
+        cards = decision.cards
+        if not cards or not _free_still(cards, tasks, decision.assignments, offer):
+            cards = cards_for(started[name], tasks, decision.assignments, offer)
         short = next((task for task in tasks if task.name in cards and len(cards[task.name]) < task.gpus), None)
         if short is not None:
             dropped[name] = _too_few(short, decision.assignments[short.name], len(cards[short.name]))
@@ -68,30 +77,49 @@ def with_cards(
     return found, dropped
 
 
+def _free_still(
+    cards: Mapping[str, Sequence[str]], tasks: Sequence[Task], assignments: Mapping[str, str], offer: Offer
+) -> bool:
+    """Whether the cards that a plan names have room beside what others have."""
+    taken = _taken(offer)
+    for place, (share, memory) in cards_of_plan(cards, assignments, tasks, offer.nodes).items():
+        card = next((each for each in offer.nodes[place[0]].cards if each.id == place[1]), None)
+        left = (0, 0) if card is None else _left(card, taken.get(place, (0, 0)))
+        if share > left[0] or memory > left[1]:
+            return False
+    return True
+
+
 def _too_few(task: Task, node: str, found: int) -> Reason:
     """Why a task does not start on the node for which it was meant."""
     if task.gpu_share:
         return Reason("gpu-share", proven=False, resource="gpu", where=f"no card of {node} has {task.gpu_share}m free")
-    what = (
-        "whole card" + "s" * (task.gpu > 1) + (f" of model {' or '.join(task.gpu_models)}" if task.gpu_models else "")
-    )
-    text = f"a task needs {task.gpu} {what} on one node; {node} has {found} free"
-    return Reason("gpu-share", proven=False, resource="gpu", where=text)
+    text = f"a task needs {_whole_ones(task)} on one node; {node} has {found} free"
+    return Reason("gpu-model" if task.gpu_models else "gpu-share", proven=False, resource="gpu", where=text)
 
 
 @dataclass(frozen=True, eq=False)
 class CardRoom:
-    """What the cards of an offer can hold. ``records``: of the jobs that ask, by id."""
+    """What the cards of an offer can hold. ``records``: of the jobs that ask, by id. ``cards``: of the clusters that
+    are asked about, where these are known, whatever is used of them. ``weight``: see LeftOver."""
 
     offer: Offer
     records: Mapping[str, JobRecord]
+    cards: Cards | None = None
+    weight: float = 0.0
 
     def narrowed(self, job: str, problem: Problem) -> Problem:
-        """The problem with as much of each node's GPUs free as its cards can hold of this job; the same where it does
-        not matter. On a cluster that is freer than the offer, such as it will be once others have ended, no more can be
-        said than how much is free."""
+        """The problem with as much of each node's GPUs free as its cards can hold of this job, and with what is left
+        over of them counted; the same where it does not matter. On a cluster whose cards are not known, and that is
+        freer than the offer, no more can be said than how much is free."""
         task = self._asking(job)
-        if task is None or not (_particular(task) or self._shared):
+        if task is None:
+            return problem
+        cards = problem.cluster.cards
+        if cards is not None:
+            narrowed = self._table.narrowed(task, problem, cards)
+            return self._left_over.valued(narrowed, asked_by(self.records[job]), cards)
+        if not (particular(task) or self._shared):
             return problem
         cluster, used = problem.cluster, problem.cluster.node_used.copy()
         for name, node in self.offer.nodes.items():
@@ -105,43 +133,86 @@ class CardRoom:
                 used[GPU, at] = cluster.node_capacity[GPU, at] - min(free, room)
         return replace(problem, cluster=cluster.with_used(used, cluster.link_used))
 
-    @cached_property
-    def particular(self) -> frozenset[str]:
-        """The jobs that ask for shares of cards or for models, of which sums of GPUs say too little."""
-        return frozenset(name for name in self.records if (task := self._asking(name)) and _particular(task))
+    def named(self, job: str, plan: Plan, cluster: Cluster) -> Plan | None:
+        """The plan with the cards that its tasks get, where those of the cluster are known; None where it has too few
+        of them free."""
+        if cluster.cards is None or self._asking(job) is None:
+            return plan
+        return self._table.named(asked_by(self.records[job]), plan, cluster.cards)
 
     def said(self, job: str, reason: Reason) -> Reason:
-        """The reason, in terms of cards where it is about GPUs and a share of one is asked for."""
+        """The reason, in terms of cards where it is about GPUs and a share of one is asked for, or a model."""
         task = self._asking(job)
-        if reason.resource != "gpu" or reason.permanent or task is None or not task.gpu_share:
+        if reason.resource != "gpu" or reason.permanent or task is None or not particular(task):
             return reason
-        text = f"a task needs {task.gpu_share}m of one card" + self._memory_asked(task) + f"; {self._free(task)}"
-        return replace(reason, code="gpu-share", where=text)
-
-    def _memory_asked(self, task: Task) -> str:
-        return f" with {task.gpu_memory / 2**30:g} GiB" if task.gpu_memory else ""
-
-    def _free(self, task: Task) -> str:
-        """What is free of the cards of nodes that the task may use."""
         barred = self.offer.barred(task)
-        lefts = [
-            (_left(card, self._held.get((name, card.id), (0, 0))), card)
-            for name, node in self.offer.nodes.items()
-            for card in node.cards
-            if node.cpu and name not in barred and suits(card, task)
-        ]
-        if not lefts:
-            return "no node that it may use now has such a card"
-        free = sorted((left[0] for left, _ in lefts if left[0]), reverse=True)
+        code, free = self._free(
+            task, [name for name, node in self.offer.nodes.items() if node.cpu and name not in barred]
+        )
+        what = f"{task.gpu_share}m of one card" if task.gpu_share else _whole_ones(task) + " on one node"
+        what += f" of model {' or '.join(task.gpu_models)}" if task.gpu_share and task.gpu_models else ""
+        what += f" with {task.gpu_memory / 2**30:g} GiB" if task.gpu_memory else ""
+        return replace(reason, code=code, where=f"a task needs {what}; {free}")
+
+    def explained(self, job: str, refused: Refusals) -> Refusals:
+        """Why tasks go on no other node, in terms of cards where GPUs are the obstacle and sums of them do not say."""
+        record, asking = self.records.get(job), self._asking(job)
+        if record is None or asking is None or not (particular(asking) or self._shared):
+            return refused
+        tasks = {task.name: task for task in asked_by(record) if task.gpus}
+        return {
+            name: {
+                node: self._on_node(tasks[name], node) if name in tasks and why in OF_GPUS else why
+                for node, why in row.items()
+            }
+            for name, row in refused.items()
+        }
+
+    def _on_node(self, task: Task, node: str) -> str:
+        code, free = self._free(task, [node])
+        return f"{code}: {free}"
+
+    def _free(self, task: Task, nodes: Sequence[str]) -> tuple[str, str]:
+        """What lacks, and what is free of the cards of these nodes that the task may have."""
+        code = "gpu-share" if task.gpu_share or not task.gpu_models else "gpu-model"
+        lefts = {
+            name: [
+                (card, _left(card, self._held.get((name, card.id), (0, 0))))
+                for card in self.offer.nodes[name].cards
+                if suits(card, task)
+            ]
+            for name in nodes
+        }
+        cards = [each for of_node in lefts.values() for each in of_node]
+        if not cards:
+            return code, "no node that it may use now has such a card"
+        free = sorted((left[0] for _, left in cards if left[0]), reverse=True)
         if not free:
-            return f"all {len(lefts)} cards are full"
+            return code, f"all {len(cards)} cards are full" if len(cards) > 1 else "the card is full"
         listed = ", ".join(f"{free.count(left)} x {left}m" for left in sorted(set(free), reverse=True)[:3]) + " free"
+        if not task.gpu_share:
+            whole = max(sum(left[0] == WHOLE for _, left in of_node) for of_node in lefts.values())
+            return code, f"{listed}, of whole cards {whole} on one node" if whole < task.gpu else listed
         if free[0] < task.gpu_share:
-            return f"{listed}, none has {task.gpu_share}m"
-        if any(_fits(card, task, left) for left, card in lefts):
-            return listed
-        most = max(left[1] for left, _ in lefts if left[0] >= task.gpu_share)
-        return f"{listed}, but of memory those with {task.gpu_share}m have {max(most, 0) / 2**30:.3g} GiB at most"
+            return code, f"{listed}, none has {task.gpu_share}m"
+        if any(_fits(card, task, left) for card, left in cards):
+            return code, listed
+        most = max(left[1] for _, left in cards if left[0] >= task.gpu_share)
+        return (
+            "gpu-memory",
+            f"{listed}, but of memory those with {task.gpu_share}m have {max(most, 0) / 2**30:.3g} GiB at most",
+        )
+
+    @cached_property
+    def _table(self) -> CardTable:
+        assert self.cards is not None
+        return CardTable(self.cards, self.offer.nodes)
+
+    @cached_property
+    def _left_over(self) -> LeftOver:
+        running = [record for name in self.offer.cards if (record := self.offer.records.get(name)) is not None]
+        known = {record.id: record for record in (*running, *self.records.values())}
+        return LeftOver(self._table, [task for record in known.values() for task in record.tasks], self.weight)
 
     def _asking(self, job: str) -> Task | None:
         record = self.records.get(job)
@@ -156,8 +227,9 @@ class CardRoom:
         return any(share < WHOLE for share, _ in self._held.values())
 
 
-def _particular(task: Task) -> bool:
-    return bool(task.gpu_share or task.gpu_models)
+def _whole_ones(task: Task) -> str:
+    models = f" of model {' or '.join(task.gpu_models)}" if task.gpu_models else ""
+    return f"{task.gpu} whole card{'s' * (task.gpu > 1)}{models}"
 
 
 def _taken(offer: Offer, but: str = "") -> dict[CardPlace, Held]:

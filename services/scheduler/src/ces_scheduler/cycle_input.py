@@ -20,6 +20,7 @@ from ces_core.queue.ledger import Ledger
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.queue.reservations import Reservation
 from ces_core.queue.state import Decisions, Memory, State, carried
+from ces_scheduler.card_cells import by_card, matter
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, first_places, problem_of
 from ces_scheduler.offer import Offer, cards_of_plan, cells_of_plan
@@ -86,7 +87,7 @@ class Entry:
 @dataclass(frozen=True, eq=False)
 class LastCycle:
     """What is kept of the last cycle. ``offer``: what it left; ``entries``: who waits and ``running``: who holds
-    something after it; ``more``: see Decisions."""
+    something after it; ``more``: see Decisions; ``by_card``: whether what it remembers tells of cards."""
 
     offer: Offer
     entries: Mapping[str, Entry]
@@ -94,6 +95,7 @@ class LastCycle:
     freed: int
     running: frozenset[str]
     more: bool
+    by_card: bool = False
 
     @property
     def done(self) -> bool:
@@ -146,7 +148,8 @@ class CycleInput:
         started = {start.job for start in decisions.starts}
         entries = {name: entry for name, entry in self.entries.items() if name not in started}
         running = frozenset(job.name for job in self.state.running) | started
-        return LastCycle(offer, entries, decisions.memory, self.state.freed, running, decisions.more)
+        cards = self.state.ledger.base.cards
+        return LastCycle(offer, entries, decisions.memory, self.state.freed, running, decisions.more, cards is not None)
 
 
 def is_queued(job: JobRecord) -> bool:
@@ -193,11 +196,13 @@ def cycle_input(
     jobs = [entry.job for entry in entries.values() if entry.job is not None]
     names = {job.name for job in jobs}
     running = running_jobs(left, proposed, now.timestamp())
+    carded = matter(left, records.values())
+    base, held = by_card(left) if carded else (left.cluster.emptied(), left.held)
     memory, freed, lost = Memory(), 0, []
     if last is not None:
         memory, freed = last.memory, last.freed
-        if not same_ground:
-            memory = carried(last.memory, jobs, left.cluster)
+        if not same_ground or last.by_card != carded:
+            memory = carried(last.memory, jobs, base)
         promised = {each.job for each in last.memory.reservations}
         lost = sorted(promised & names - {each.job for each in memory.reservations})
         standing = _standing(memory.reservations, running, preempting)
@@ -212,7 +217,7 @@ def cycle_input(
         or last.entries.keys() != entries.keys()
         or any(entry is not last.entries[name] for name, entry in entries.items())
     )
-    ledger = Ledger.of(left.cluster.emptied(), left.held)
+    ledger = Ledger.of(base, held)
     changed = frozenset[str]()
     if last is not None:
         before = last.entries

@@ -18,7 +18,8 @@ from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
 from ces_scheduler.card_choice import CardRoom, with_cards
-from ces_scheduler.card_decisions import decided, not_started
+from ces_scheduler.card_decisions import not_started
+from ces_scheduler.card_value import WEIGHT
 from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.deadline_shares import Judgement, must_be_admitted
 from ces_scheduler.decision import Decision, decision_of
@@ -39,7 +40,8 @@ class Placing:
     """How jobs are placed. ``time_limit_s``: for all jobs that wait at one time together; None: as the solver sees fit.
     ``fallback``: why the solver is not the one that was asked for. ``paths``: flows may take any of this many shortest
     paths; None: any hop-shortest one. ``policy``: decides over the queue; ``amounts``: with
-    how much CPU jobs begin where CES chooses it; ``seconds``: the clock by which solvers' budgets are measured."""
+    how much CPU jobs begin where CES chooses it; ``seconds``: the clock by which solvers' budgets are measured;
+    ``card_weight``: see LeftOver."""
 
     solver: Solver
     parameters: Parameters
@@ -49,6 +51,7 @@ class Placing:
     policy: QueuePolicy = cycle
     amounts: Rule = USUAL
     seconds: Callable[[], float] = time.perf_counter
+    card_weight: float = WEIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +103,11 @@ def run_cycle(
     seeds = {name: job.attempt for name, job in given.records.items()}
     limit_s = share_of(placing.time_limit_s, given.untried)
     owners = OwnerForecast.of(given.offer, datetime.fromtimestamp(given.state.now_s, UTC))
-    room = CardRoom(given.offer, given.records)
+    room = CardRoom(given.offer, given.records, given.state.ledger.base.cards, placing.card_weight)
     calls = SolverCalls(placing.solver, seeds, placing.seconds, limit_s, placing.fallback, owners, room)
-    state, decisions = decided(
-        lambda asked: placing.policy(asked, placing.parameters, calls, calls.sparing),
-        given.state,
-        placing.parameters.preemption,
-        room.particular,
-    )
+    decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
     if record is not None:
-        record(state, placing.parameters, seeds, decisions)
+        record(given.state, placing.parameters, seeds, decisions)
     starts: dict[str, Decision] = {}
     offer = given.offer
     jobs = {job.name: job for job in given.state.waiting}

@@ -95,6 +95,10 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         bound = composite_limit(problem, [index[assignments[task.name]] for task in problem.tasks])
         metrics, considered = None, SearchTrace.of(problem).considered
     refused = _refused(asked, offer, considered, assignments, {} if answer is None else answer.left_alone)
+    refused = calls.explained(job.name, refused)
+    cards: dict[str, list[str]] = {}
+    for each in plan.cards:
+        cards.setdefault(each.task, []).append(each.card)
     return Decision(
         solver=answer.result.solver if answer is not None else calls.solver.name,
         decision_ms=calls.spent_ms.get(job.name, 0.0),
@@ -110,6 +114,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         policy=_advice_of(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else calls.fallback,
         sparing=answer is not None and answer.sparing,
+        cards=cards,
     )
 
 

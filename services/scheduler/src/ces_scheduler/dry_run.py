@@ -128,7 +128,7 @@ def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
         reason = Reason(code="preempting", text=_making_room(guest, preempted, given))
     if reason is None:
         reason = OTHERS_FIRST if result.reason is None else reason_of(calls.said(guest.id, result.reason))
-    refused = explain_refusals(guest.tasks, given.offer, result.considered)
+    refused = calls.explained(guest.id, explain_refusals(guest.tasks, given.offer, result.considered))
     spent_ms = run.calls.spent_ms.get(guest.id, 0.0) + calls.spent_ms[guest.id]
     lacking = lacks(guest.tasks, given.offer, refused, TOLD_LACKING)
     return _no(guest, run.version, placing, reason, status, refused, spent_ms).model_copy(update={"lacking": lacking})

@@ -65,7 +65,7 @@ def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]
         name: (
             *(node.state, node.cordoned, node.reclaimed, node.arch, node.labels, node.datasets),
             keeps_secrets(node.confinement),
-            *((card.model, card.memory, card.shareable) for card in node.cards),
+            *((card.id, card.model, card.memory, card.shareable) for card in node.cards),
         )
         for name, node in nodes.items()
     }
@@ -109,7 +109,9 @@ def unmet_constraints(tasks: Sequence[Task], nodes: Mapping[str, NodeRecord]) ->
     first = tasks[min(unmet)]
     sentences = dict.fromkeys(sentence for rank in sorted(unmet) for sentence in unmet[rank])
     text = f"task {first.name} is allowed on no node: {'; '.join(sentences)}"
-    return Reason(code="no-allowed-node", text=text, where=first.name, forever=True)
+    of_cards = _unmet_cards(first, workers)
+    code = of_cards[0] if of_cards is not None and list(sentences) == [of_cards[1]] else "no-allowed-node"
+    return Reason(code=code, text=text, where=first.name, forever=True)
 
 
 def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
@@ -124,10 +126,8 @@ def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
             said.append(f"no node has label {key}={value} ({there})")
     if task.secrets and not any(keeps_secrets(node.confinement) for node in workers):
         said.append(f"it asks for secrets, and no node gives workers a user of their own: {REMEDY}")
-    if all(_lacking_cards(task, node) for node in workers):
-        said.append(
-            f"no node has {_card_asked(task)} ({_present(card.model for node in workers for card in node.cards)})"
-        )
+    if of_cards := _unmet_cards(task, workers):
+        said.append(of_cards[1])
     if said:
         return said
     asked = [f"arch {task.arch}"] if task.arch is not None else []
@@ -135,6 +135,22 @@ def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
     asked += ["a user of its own for each worker, as secrets need"] if task.secrets else []
     asked += [_card_asked(task)] if task.gpu_share or task.gpu_models else []
     return [f"no single node has {' and '.join(asked)}"]
+
+
+def _unmet_cards(task: Task, workers: Sequence[NodeRecord]) -> tuple[str, str] | None:
+    """The code and the sentence where no node has such a card."""
+    if not all(_lacking_cards(task, node) for node in workers):
+        return None
+    cards = [card for node in workers for card in node.cards]
+    shared = [card for card in cards if is_model(card, task.gpu_models) and card.shareable != "no"]
+    if task.gpu_share and shared:
+        most = show_memory(max(card.memory for card in shared))
+        return "gpu-memory", f"no node has {_card_asked(task)} (the largest has {most})"
+    known = not task.gpu_models or any(is_model(card, task.gpu_models) for card in cards)
+    return (
+        "gpu-share" if known else "gpu-model",
+        f"no node has {_card_asked(task)} ({_present(card.model for card in cards)})",
+    )
 
 
 def _meets(task: Task, node: NodeRecord) -> bool:

@@ -17,6 +17,7 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import Ledger
 from ces_core.search.diagnosis import SearchTrace
 from ces_core.solver import Solver, with_lookahead
+from ces_scheduler.job_problem import Refusals
 from ces_scheduler.owner_forecast import OwnerForecast, without
 from ces_scheduler.solver_choice import STAND_IN, refusal
 
@@ -30,6 +31,10 @@ class Cards(Protocol):
     """See ces_scheduler.card_choice."""
 
     def narrowed(self, job: str, problem: Problem) -> Problem: ...
+
+    def named(self, job: str, plan: Plan, cluster: Cluster) -> Plan | None: ...
+
+    def explained(self, job: str, refused: Refusals) -> Refusals: ...
 
     def said(self, job: str, reason: Reason) -> Reason: ...
 
@@ -82,14 +87,30 @@ class SolverCalls:
         """The reason, in terms of cards where it is about them."""
         return reason if self.cards is None else self.cards.said(job, reason)
 
+    def explained(self, job: str, refused: Refusals) -> Refusals:
+        """Why tasks go on no other node, in terms of cards where it is about them."""
+        return refused if self.cards is None else self.cards.explained(job, refused)
+
     def _timed(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float], *, sparing: bool) -> Result:
         started = self.seconds()
         problem = job.on(cluster)
         problem = problem if self.cards is None else self.cards.narrowed(job.name, problem)
         answer = self._answer(job, problem, barred, sparing=sparing)
+        if self.cards is not None and answer.result.plan is not None:
+            answer = replace(answer, result=self._with_cards(self.cards, job, answer.result, cluster))
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
         self.answers.setdefault(job.name, []).append(answer)
         return answer.result
+
+    @staticmethod
+    def _with_cards(cards: Cards, job: WaitingJob, result: Result, cluster: Cluster) -> Result:
+        """The answer with the cards of its plan; without a plan where too few are free."""
+        assert result.plan is not None
+        plan = cards.named(job.name, result.plan, cluster)
+        if plan is not None:
+            return result if plan is result.plan else replace(result, plan=plan)
+        reason = Reason("packing", proven=False, task=job.problem.tasks[0].name)
+        return replace(result, plan=None, metrics=None, reason=reason)
 
     def _answer(self, job: WaitingJob, problem: Problem, barred: Mapping[str, float], *, sparing: bool) -> Answer:
         """The first choice that has a place; each has its part of the time."""
@@ -119,7 +140,8 @@ class SolverCalls:
             log.exception("the solver failed", job=job, solver=solver.name)
             reason = Reason("solver-failed", proven=False, where=f"{solver.name}: {error}")
             result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
-        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver, limit_s)
+        valued = (sparing and solver is not self.solver) or problem.card_value is not None
+        return Answer(result, problem.cluster, fallback, valued, limit_s)
 
     @cached_property
     def _sparing_solver(self) -> Solver:

@@ -32,7 +32,10 @@ def test_the_cards_of_tasks() -> None:
         return TaskView.model_validate({"name": name, "rank": 0, "cpu": 1, "memory": 1} | more)
 
     tasks = [task("a"), task("b", gpu=2, cards=["x", "y"]), task("c", gpu_share=500, cards=["x"])]
+    tasks += [task("d", gpu_share=500, cards=["y"], gpu_sharing="co-operative")]
     assert task_cards(tasks) == [
         "b: x, y",
         "c: 500m of x (counted: the program is told, and nothing keeps it to that)",
+        "d: 500m of y (co-operative: the node has MPS or HAMi-core, "
+        "which keeps a program to it that does not evade it)",
     ]

@@ -13,6 +13,13 @@ from world_audit import audit, findings
 from ces_common.jobfile import JobFile
 from ces_common.messages.cards import Card
 from ces_common.states import JobState
+from ces_manager.jobs.job_views import job_view
+from ces_manager.live.look import Looker
+from ces_manager.measurements import Measurements
+from ces_manager.nodes.node_views import node_view
+from ces_manager.regions.totals import totals
+from ces_manager.replay.keyframes import past_of
+from ces_manager.replay.past import picture_of
 
 GIB = 2**30
 T4 = [Card(id=f"T4-{i}", model="Tesla T4", memory=16 * GIB, shareable="counted") for i in (0, 1)]
@@ -124,3 +131,35 @@ def test_a_thousand_jobs_with_shares_under_random_ends(world: World) -> None:
                 world.confirm(victim)
     assert committed > 300
     assert refused > 100
+
+
+def test_what_is_told_of_a_node_counts_shares_as_parts_of_cards(world: World) -> None:
+    """By views, by the live picture that metrics are made of, and by what is kept of the past."""
+    measurements = Measurements()
+
+    def told(name: str = "a") -> tuple[object, object, object, int]:
+        with world.uow.read() as tx:
+            view = node_view(tx, name, measurements)
+            picture = Looker(measurements).look_at_cluster(tx, world.now, links=False)
+            past = picture_of(past_of(tx, world.now))
+            free = totals(tx, [], world.now).free.gpu
+        return view.gpu_allocated, picture.nodes[name]["gpu_allocated"], past.nodes[name]["gpu_allocated"], free
+
+    assert told() == (0, 0, 0, 3)
+    assert why(world, sharing("a", "600m"), "T4-0") is None
+    assert told() == (0.6, 0.6, 0.6, 2), "of three cards two are whole"
+    assert why(world, sharing("b", 1), "T4-1") is None
+    assert told() == (1.6, 1.6, 1.6, 1)
+
+
+def test_what_keeps_a_program_to_its_share_is_what_its_node_has(world: World) -> None:
+    kept = T4[1].model_copy(update={"shareable": "mps"})
+    world.add_nodes("b", cpu=64000, memory=2**40, cards=[T4[0], kept])
+    for name, cards in (("counts", ("T4-0",)), ("keeps", ("T4-1",)), ("whole", ("T4-1",))):
+        job = world.submit(sharing(name, 1 if name == "whole" else "500m"))
+        plan = world.propose(job, ["a" if name == "whole" else "b"])
+        assert world.commit(plan.model_copy(update={"cards": {"w-0": list(cards)}})) is None
+        with world.uow.read() as tx:
+            (task,) = job_view(tx, job, Measurements()).placement
+        expected = {"counts": "counted", "keeps": "co-operative", "whole": None}[name]
+        assert task.gpu_sharing == expected

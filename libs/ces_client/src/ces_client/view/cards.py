@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ces_common.messages.api import TaskView
-from ces_common.messages.cards import CardView
+from ces_common.messages.cards import CardView, Sharing
 from ces_common.quantities import show_memory
 from ces_common.resources import WHOLE
 
-COUNTED = "counted: the program is told, and nothing keeps it to that"
+KEPT: Mapping[Sharing | None, str] = {
+    "counted": "counted: the program is told, and nothing keeps it to that",
+    "co-operative": "co-operative: the node has MPS or HAMi-core, which keeps a program to it that does not evade it",
+}
 
 
 def card_text(card: CardView) -> str:
@@ -31,4 +34,6 @@ def task_cards(tasks: Sequence[TaskView]) -> list[str]:
 
 def _of_task(task: TaskView) -> str:
     which = ", ".join(task.cards)
-    return f"{task.name}: {task.gpu_share}m of {which} ({COUNTED})" if task.gpu_share else f"{task.name}: {which}"
+    if not task.gpu_share:
+        return f"{task.name}: {which}"
+    return f"{task.name}: {task.gpu_share}m of {which} ({KEPT.get(task.gpu_sharing, KEPT['counted'])})"

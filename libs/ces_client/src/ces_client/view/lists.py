@@ -48,7 +48,7 @@ def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
             _node_state(node),
             cpu_share(node.cpu_allocated, node.cpu),
             memory_share(node.memory_allocated, node.memory),
-            f"{node.gpu_allocated}/{node.gpu}" if node.gpu else DASH,
+            f"{node.gpu_allocated:g}/{node.gpu}" if node.gpu else DASH,
             node.arch or DASH,
             node.runtime,
             node.network,
@@ -159,7 +159,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     facts = [
         ("cpu", f"{cpu_share(node.cpu_allocated, node.cpu)} allocated, machine uses {used_cpu}"),
         ("memory", f"{memory_share(node.memory_allocated, node.memory)} allocated, machine uses {used_memory}"),
-        ("gpu", f"{node.gpu_allocated}/{node.gpu} allocated"),
+        ("gpu", f"{node.gpu_allocated:g}/{node.gpu} allocated"),
         ("architecture", node.arch or DASH),
         ("labels", ", ".join(f"{key}={value}" for key, value in sorted(node.labels.items())) or DASH),
         ("runtime", node.runtime),

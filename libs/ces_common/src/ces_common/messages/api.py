@@ -12,7 +12,7 @@ from ces_common.elastic import Elastic
 from ces_common.fields import Document, NodeName
 from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
-from ces_common.messages.cards import CardView
+from ces_common.messages.cards import CardView, Sharing
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
@@ -50,6 +50,7 @@ class TaskView(Message):
     gpu_memory: int = 0  # bytes of that card
     gpu_models: list[str] = []
     cards: list[str] = []  # those that it has
+    gpu_sharing: Sharing | None = None  # what keeps its worker to its share of a card
     image: str | None = None
     command: list[str] = []
     allocation: str | None = None
@@ -224,7 +225,7 @@ class NodeView(Message):
     gpu: int
     cpu_allocated: int
     memory_allocated: int
-    gpu_allocated: int
+    gpu_allocated: int | float  # a share of a card is a part of one
     cards: list[CardView] = []  # one for each GPU
     cpu_used: float | None = None
     memory_used: int | None = None

@@ -47,6 +47,15 @@ class CardView(Card):
     holders: list[CardHolder] = []
 
 
+Sharing = Literal["counted", "co-operative"]
+"""What is true of a share: nothing but the count keeps a program to it, or what a program can evade that means to. CES
+knows no way to enforce one."""
+
+
+def sharing_of(card: Card) -> Sharing:
+    return "co-operative" if card.shareable in ("mps", "hami") else "counted"
+
+
 Cards = Annotated[list[Card], Field(max_length=MAX_CARDS)]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ces_core.model.reason import FormatQuantity, Reason, plain
 
 if TYPE_CHECKING:
+    from ces_core.model.cards import PlannedCard
     from ces_core.model.path import Path
     from ces_core.model.problem import Problem
 
@@ -38,10 +39,12 @@ class PlannedFlow:
 
 @dataclass(frozen=True)
 class Plan:
-    """The decision for one job: task -> node, flow -> bandwidth and path. Both in the order of the problem."""
+    """The decision for one job: task -> node, flow -> bandwidth and path. Both in the order of the problem. ``cards``:
+    those that its tasks get, chosen by the caller of a solver, where the cluster's are known."""
 
     assignments: Mapping[str, str]
     flows: tuple[PlannedFlow, ...]
+    cards: tuple[PlannedCard, ...] = ()
 
     @staticmethod
     def of(problem: Problem, assignment: Sequence[int], paths: Sequence[Path], bandwidth: Sequence[float]) -> Plan:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_core.model.cards import Cards, CardValue
 from ces_core.model.errors import ProblemError
 from ces_core.model.topology import IntArray, Topology
 
@@ -78,7 +79,8 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """A topology with its capacities and their current use. Shared by the problems of one snapshot."""
+    """A topology with its capacities and their current use. Shared by the problems of one snapshot. ``cards``: its GPU
+    cards, where which of them is free matters; solvers do not look at them."""
 
     topology: Topology
     node_capacity: FloatArray  # (resources, nodes)
@@ -86,6 +88,7 @@ class Cluster:
     link_capacity: FloatArray  # (links,)
     link_used: FloatArray
     medium_capacity: FloatArray  # (media,)
+    cards: Cards | None = None
 
     @staticmethod
     def make(nodes: Iterable[Node], links: Iterable[Link], media: Mapping[str, float] | None = None) -> Cluster:
@@ -135,13 +138,17 @@ class Cluster:
         used = np.concatenate([self.link_used, self.medium_used])
         return _fixed(np.maximum(self.bandwidth_capacity - used, 0.0))
 
-    def with_used(self, nodes: FloatArray, links: FloatArray) -> Cluster:
-        """The same cluster with this use, (resources, nodes) and (links,), without validating again."""
-        return replace(self, node_used=_fixed(nodes), link_used=_fixed(links))
+    def with_used(self, nodes: FloatArray, links: FloatArray, cards: FloatArray | None = None) -> Cluster:
+        """The same cluster with this use, (resources, nodes) and (links,), without validating again. ``cards``: see
+        Cards; None: as before."""
+        used = self.cards if self.cards is None or cards is None else self.cards.with_used(_fixed(cards))
+        return replace(self, node_used=_fixed(nodes), link_used=_fixed(links), cards=used)
 
     def emptied(self) -> Cluster:
         """The same cluster with nothing used."""
-        return self.with_used(self.node_used * 0, self.link_used * 0)
+        return self.with_used(
+            self.node_used * 0, self.link_used * 0, None if self.cards is None else self.cards.used * 0
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +168,7 @@ class Problem:
     flow_src: IntArray  # a task's index, or -1 - n for node n itself
     flow_dst: IntArray
     paths: int | None = None  # None: hop-shortest paths; K: the K shortest simple paths
+    card_value: CardValue | None = None  # on its cluster as it is now
 
     @staticmethod
     def make(
@@ -233,7 +241,7 @@ class Problem:
 
     def on_empty_cluster(self) -> Problem:
         """The same job on the cluster with nothing else running."""
-        return replace(self, cluster=self.cluster.emptied())
+        return replace(self, cluster=self.cluster.emptied(), card_value=None)
 
 
 def _reduced(value: Cluster | Problem) -> tuple[Any, ...]:

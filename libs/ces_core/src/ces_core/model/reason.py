@@ -65,6 +65,8 @@ class Reason:
         ``preempting``               running jobs of lower priority make room for it, and have not done so yet
         ``solver-failed``            the solver did not come to an end (``where`` says why)
         ``gpu-share``                no card has the share of it that a task asks for (``where`` says what is free)
+        ``gpu-memory``               those with such a share have less memory than it asks for (likewise)
+        ``gpu-model``                of the models that a task asks for no card, or too few whole ones (likewise)
         ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
     permanent:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
@@ -136,7 +138,7 @@ class Reason:
                 return "less urgent jobs are making room for it"
             case "solver-failed":
                 return f"the solver failed on it: {self.where}"
-            case "gpu-share":
+            case "gpu-share" | "gpu-memory" | "gpu-model":
                 return str(self.where)
             case "beyond-policy":
                 return f"the solver's policy was made for {self.where} at most"

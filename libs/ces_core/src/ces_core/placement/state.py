@@ -14,7 +14,7 @@ from ces_core.compiled.jit import compiled, inner
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 from ces_core.placement.view import ProblemView
-from ces_core.placement.worth import node_worth
+from ces_core.placement.worth import is_valued, left_worth
 
 
 class State(NamedTuple):
@@ -74,7 +74,7 @@ def new_state(view: ProblemView) -> State:
 def recompute(view: ProblemView, state: State, placement: IntArray) -> None:
     """Recomputes everything derived from placement, paths and rates, which discards accumulated rounding errors."""
     empty_nodes(view, state)
-    if len(view.worth) > 0:
+    if is_valued(view):
         state.ahead[0] = 0.0
     for t in range(len(placement)):
         state.node_of[t] = placement[t]
@@ -117,12 +117,13 @@ def clear_path(view: ProblemView, state: State, q: int) -> None:
 @inner
 def put(view: ProblemView, state: State, task: int, node: int, sign: float) -> None:
     """Adds a task to a node (``sign`` 1) or removes it (-1)."""
-    if len(view.worth) > 0:
-        state.ahead[0] -= node_worth(view, state.free[0, node], state.free[1, node])
+    valued = is_valued(view)
+    if valued:
+        state.ahead[0] -= left_worth(view, node, state.free[0, node], state.free[1, node], state.free[2, node])
     for row in range(3):
         state.free[row, node] -= sign * view.demand[task, row]
-    if len(view.worth) > 0:
-        state.ahead[0] += node_worth(view, state.free[0, node], state.free[1, node])
+    if valued:
+        state.ahead[0] += left_worth(view, node, state.free[0, node], state.free[1, node], state.free[2, node])
     for row in range(2):
         more = sign * view.demand[task, row] * view.inverse[row, node]
         before = state.use[row, node]
@@ -162,7 +163,7 @@ def overload_of(state: State, placement: IntArray) -> float:
 @inner
 def worth_ahead(view: ProblemView, state: State) -> float:
     """Change in the value of nodes to later jobs; 0 where the view has none."""
-    return state.ahead[0] if len(view.worth) > 0 else 0.0
+    return state.ahead[0] if is_valued(view) else 0.0
 
 
 @compiled

@@ -141,6 +141,7 @@ def outright(view: ProblemView, state: State, overload: float, flows: int) -> tu
             residual = residual and state.spare[view.path_resource[i]] >= 0.0
     value = 1.0 - (lost / count if count else 0.0) - view.weights[2] * link_spread(view, state)
     score = 0.5 - 0.5 * node_imbalance(view, state) - OVERLOAD_COST * overload + 0.5 * value
+    score += worth_ahead(view, state)
     known = state.fits[0] or flows == count
     return score, known and residual and lost <= 0.0
 

@@ -55,6 +55,8 @@ class ProblemView(NamedTuple):
     path_times: FloatArray
     weights: FloatArray  # (3,) of CPU, memory and bandwidth in L
     worth: FloatArray  # tables of ces_core.placement.worth; (0,): none
+    cards: FloatArray  # (C, steps) change in the value of a node's cards after so many; (0, 0): none
+    per_card: float  # steps per GPU
 
 
 def problem_view(problem: Problem, candidates: IntArray | None = None) -> ProblemView:
@@ -75,7 +77,7 @@ def problem_view(problem: Problem, candidates: IntArray | None = None) -> Proble
     flows = linked(problem.flow_src, problem.flow_dst, nodes, len(problem.tasks))
     rest = (nodes, np.ascontiguousarray(problem.demand), problem.flow_min, problem.flow_max)
     paths = paths_for(problem).flat(nodes)
-    values = (np.array(problem.weights), np.zeros(0))
+    values = (np.array(problem.weights), np.zeros(0), np.zeros((0, 0)), 0.0)
     return ProblemView._make((*measured, *flows, *rest, *paths[:4], *values))  # in the order of the fields
 
 

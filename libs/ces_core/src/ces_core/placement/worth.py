@@ -3,6 +3,9 @@
 It sums, over nodes, the product of a CPU term and a memory term, and, over links and media, a bandwidth term. All terms
 rise with residual capacity, so using more never raises the value; they are interpolated between table points and
 constant beyond the last. Only the change caused by a job counts, so untouched nodes and links are skipped.
+
+Beside that or instead there may be a table of what a node's GPU cards are worth once so many of the job's steps are on
+it (:mod:`ces_core.gpus.left_over`).
 """
 
 from __future__ import annotations
@@ -32,6 +35,27 @@ def node_worth(view: ProblemView, cpu: float, memory: float) -> float:
     points = int(view.worth[NODES])
     good = _looked_up(view, HEAD, points, cpu * view.worth[PER_CPU])
     return good * _looked_up(view, HEAD, points, memory * view.worth[PER_MEMORY])
+
+
+@inner
+def cards_worth(view: ProblemView, node: int, gpu: float) -> float:
+    """Change in the value of a node's cards with this much GPU free."""
+    step = int((view.free[2, node] - gpu) * view.per_card + 0.5)
+    change: float = view.cards[node, min(max(step, 0), view.cards.shape[1] - 1)]
+    return change
+
+
+@inner
+def left_worth(view: ProblemView, node: int, cpu: float, memory: float, gpu: float) -> float:
+    """Value of a node with this much free of each."""
+    value = node_worth(view, cpu, memory) if len(view.worth) > 0 else 0.0
+    return value + (cards_worth(view, node, gpu) if len(view.cards) > 0 else 0.0)
+
+
+@inner
+def is_valued(view: ProblemView) -> bool:
+    """Whether what nodes have left counts."""
+    return len(view.worth) > 0 or len(view.cards) > 0
 
 
 @inner

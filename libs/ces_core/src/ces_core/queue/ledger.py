@@ -9,14 +9,17 @@ from itertools import pairwise
 
 import numpy as np
 
+from ces_core.model.cards import Cards
 from ces_core.model.plan import Plan
-from ces_core.model.problem import Cluster, Problem
+from ces_core.model.problem import Cluster, FloatArray, Problem
 
 TOLERANCE = 1e-9
 """Relative tolerance for rounding."""
 Cell = tuple[int, int]
-"""(resource, node), or (LINK, link)."""
+"""(resource, node), (LINK, link), or of a card."""
 LINK = -1
+CARD, CARD_MEMORY = -2, -3
+"""(CARD, card): thousandths of it, and (CARD_MEMORY, card): bytes, where the cluster's cards are known."""
 
 
 class OverCapacityError(ValueError):
@@ -47,6 +50,7 @@ class Ledger:
         self._uses: dict[Cell, _Use] = {}
         self._held: dict[str, Mapping[Cell, float]] = {}
         self._node_used, self._link_used = cluster.node_used.copy(), cluster.link_used.copy()
+        self._card_used = None if cluster.cards is None else cluster.cards.used.copy()
 
     @staticmethod
     def of(cluster: Cluster, held: Mapping[str, Mapping[Cell, float]]) -> Ledger:
@@ -88,6 +92,7 @@ class Ledger:
         other._uses = {cell: _Use(use.base, dict(use.held)) for cell, use in self._uses.items()}
         other._held = dict(self._held)
         other._node_used, other._link_used = self._node_used.copy(), self._link_used.copy()
+        other._card_used = None if self._card_used is None else self._card_used.copy()
         return other
 
     def hold(self, job: str, problem: Problem, plan: Plan) -> None:
@@ -97,7 +102,7 @@ class Ledger:
         """
         if job in self._held:
             raise ValueError(f"{job} already holds a place")
-        wanted = cells_of(problem, plan)
+        wanted = cells_of(problem, plan, self._base.cards)
         for cell, amount in wanted.items():
             capacity, used = self._capacity(cell), self._use(cell).total
             if used + amount > capacity * (1 + TOLERANCE):
@@ -119,17 +124,30 @@ class Ledger:
         found = self._uses.get(cell)
         if found is None:
             resource, index = cell
-            base = self._link_used[index] if resource == LINK else self._node_used[resource, index]
+            if resource == LINK:
+                base = self._link_used[index]
+            else:
+                base = self._node_used[cell] if resource >= 0 else self._cards_used()[CARD - resource, index]
             found = self._uses[cell] = _Use(float(base), {})
         return found
 
     def _capacity(self, cell: Cell) -> float:
         resource, index = cell
+        if resource <= CARD:
+            assert self._cluster.cards is not None
+            return float(self._cluster.cards.capacity[CARD - resource, index])
         return float(self._cluster.link_capacity[index] if resource == LINK else self._cluster.node_capacity[cell])
+
+    def _cards_used(self) -> FloatArray:
+        assert self._card_used is not None, "the cluster's cards are not known"
+        return self._card_used
 
     def _name(self, cell: Cell) -> str:
         resource, index = cell
-        topology = self._cluster.topology
+        topology, cards = self._cluster.topology, self._cluster.cards
+        if resource <= CARD and cards is not None:
+            node, card = next(place for place, column in cards.column.items() if column == index)
+            return f"card {card} of node {node}"
         if resource != LINK:
             return f"node {topology.nodes[index]}"
         return f"link {topology.nodes[topology.link_src[index]]} -> {topology.nodes[topology.link_dst[index]]}"
@@ -149,13 +167,17 @@ class Ledger:
             resource, index = cell
             if resource == LINK:
                 self._link_used[index] = self._uses[cell].total
-            else:
+            elif resource >= 0:
                 self._node_used[cell] = self._uses[cell].total
-        self._cluster = self._cluster.with_used(self._node_used.copy(), self._link_used.copy())
+            else:
+                self._cards_used()[CARD - resource, index] = self._uses[cell].total
+        cards = None if self._card_used is None else self._card_used.copy()
+        self._cluster = self._cluster.with_used(self._node_used.copy(), self._link_used.copy(), cards)
 
 
-def cells_of(problem: Problem, plan: Plan) -> dict[Cell, float]:
-    """What a plan takes of each node and link."""
+def cells_of(problem: Problem, plan: Plan, cards: Cards | None = None) -> dict[Cell, float]:
+    """What a plan takes of each node and link, and of each card that it names, if ``cards`` are known. Raises KeyError
+    where one is not there."""
     topology = problem.cluster.topology
     found: dict[Cell, float] = {}
     for t, task in enumerate(problem.tasks):
@@ -168,4 +190,10 @@ def cells_of(problem: Problem, plan: Plan) -> dict[Cell, float]:
             link = topology.link_index[hop]
             if flow.bandwidth:
                 found[LINK, link] = found.get((LINK, link), 0.0) + flow.bandwidth
+    if cards is not None:
+        for each in plan.cards:
+            card = cards.column[each.node, each.card]
+            for resource, amount in ((CARD, each.share), (CARD_MEMORY, each.memory)):
+                if amount:
+                    found[resource, card] = found.get((resource, card), 0.0) + amount
     return found

@@ -17,7 +17,7 @@ import numpy as np
 from ces_core.model.problem import Cluster, FloatArray
 from ces_core.model.topology import IntArray
 from ces_core.queue.jobs import RunningJob, kept_by
-from ces_core.queue.ledger import LINK, TOLERANCE, Cell
+from ces_core.queue.ledger import CARD, LINK, TOLERANCE, Cell
 
 if TYPE_CHECKING:
     from ces_core.queue.ledger import Ledger
@@ -64,13 +64,18 @@ class Holder:
 
 
 class Outlook:
-    """Who holds what, and until when. Flat arrays list the resources of all nodes, row by row, then the links."""
+    """Who holds what, and until when. Flat arrays list the resources of all nodes, row by row, then the links, then
+    what is known of cards."""
 
     def __init__(self, ledger: Ledger, running: Iterable[RunningJob], now_s: float) -> None:
         self._cluster = ledger.base
         self._nodes = ledger.base.node_used.shape[1]
-        self._base = flat(ledger.base.node_used, ledger.base.link_used)
-        self._capacity = flat(ledger.base.node_capacity, ledger.base.link_capacity)
+        self.cards = cards = ledger.base.cards
+        self._cards = 0 if cards is None else len(cards.node)
+        self._base = flat(ledger.base.node_used, ledger.base.link_used, None if cards is None else cards.used)
+        self._capacity = flat(
+            ledger.base.node_capacity, ledger.base.link_capacity, None if cards is None else cards.capacity
+        )
         self._running: dict[str, Holder] = {}
         self._reserved: dict[str, Holder] = {}
         self.now = at(now_s)
@@ -167,8 +172,9 @@ class Outlook:
 
     def cluster(self, use: FloatArray) -> Cluster:
         """The cluster with this use."""
-        nodes = self._cluster.node_used.size
-        return self._cluster.with_used(use[:nodes].reshape(-1, self._nodes), use[nodes:])
+        nodes, links = self._cluster.node_used.size, len(self._cluster.link_used)
+        cards = use[nodes + links :].reshape(-1, self._cards) if self._cards else None
+        return self._cluster.with_used(use[:nodes].reshape(-1, self._nodes), use[nodes : nodes + links], cards)
 
     def waits_for(self, begin: Moment, cells: Mapping[Cell, float]) -> tuple[str, ...]:
         """Running jobs that hold some of these cells now and will have ended by ``begin``."""
@@ -197,9 +203,17 @@ class Outlook:
 
     def _flat(self, cells: Mapping[Cell, float]) -> tuple[IntArray, FloatArray]:
         links = self._cluster.node_used.size
-        places = [links + i if resource == LINK else resource * self._nodes + i for resource, i in cells]
+        cards = links + len(self._cluster.link_used)
+        places = [
+            links + i
+            if resource == LINK
+            else resource * self._nodes + i
+            if resource >= 0
+            else cards + (CARD - resource) * self._cards + i
+            for resource, i in cells
+        ]
         return np.array(places, dtype=np.int64), np.array(list(cells.values()), dtype=np.float64)
 
 
-def flat(nodes: FloatArray, links: FloatArray) -> FloatArray:
-    return np.concatenate([nodes.ravel(), links])
+def flat(nodes: FloatArray, links: FloatArray, cards: FloatArray | None = None) -> FloatArray:
+    return np.concatenate([nodes.ravel(), links, *([] if cards is None else [cards.ravel()])])

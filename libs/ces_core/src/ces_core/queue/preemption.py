@@ -66,7 +66,7 @@ def preempt(
         if found is None:
             continue
         plan, chosen = found
-        cells = cells_of(job.problem, plan)
+        cells = cells_of(job.problem, plan, outlook.cards)
         for each in victims:  # whoever may keep something does, as far as the others give enough
             mild = {**chosen, each.name: mildest[each.name]}
             if each.name in chosen and chosen != mild and _holds(outlook.without(mild), job, cells):
@@ -91,7 +91,7 @@ def _fewest(outlook: Outlook, job: WaitingJob, given: Released, solve: Solve) ->
         return None
     high, plan = found
     chosen = {name: given[name] for name in names[:high]}
-    cells = cells_of(job.problem, plan)
+    cells = cells_of(job.problem, plan, outlook.cards)
     for name in reversed(names[:high]):  # first those that lose most
         fewer = {other: cells for other, cells in chosen.items() if other != name}
         if _holds(outlook.without(fewer), job, cells):

@@ -19,7 +19,7 @@ import numpy as np
 from ces_core.model.instance import read_instance, write_instance
 from ces_core.model.problem import Cluster, Problem, Task
 from ces_core.queue.jobs import RunningJob, WaitingJob
-from ces_core.queue.ledger import Cell, Ledger
+from ces_core.queue.ledger import LINK, Cell, Ledger
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.queue.reservations import Preempted
 from ces_core.queue.state import Decisions, Memory, Start, State, carried
@@ -181,7 +181,8 @@ def _job(entry: Line, ground: Line, cluster: Cluster) -> WaitingJob:
 
 
 def _held_line(job: RunningJob, cells: Mapping[Cell, float]) -> Line:
-    return asdict(job) | {"cells": [[*cell, amount] for cell, amount in cells.items()]}
+    """Without cards, which a record does not tell of."""
+    return asdict(job) | {"cells": [[*cell, amount] for cell, amount in cells.items() if cell[0] >= LINK]}
 
 
 def _parameters_line(parameters: Parameters) -> Line:

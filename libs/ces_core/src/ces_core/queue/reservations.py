@@ -102,12 +102,12 @@ def moved_to(cluster: Cluster, job: WaitingJob, kept: Reservation) -> Reservatio
     if any(node is None or not problem.allowed[task, node] for task, node in enumerate(places)):
         return None
     try:
-        cells = cells_of(problem, kept.plan)
+        cells = cells_of(problem, kept.plan, cluster.cards)
     except KeyError:
         return None
     return replace(kept, cells=cells)
 
 
 def _made(outlook: Outlook, job: WaitingJob, begin: Moment, plan: Plan) -> Reservation:
-    cells = cells_of(job.problem, plan)
+    cells = cells_of(job.problem, plan, outlook.cards)
     return Reservation(job.name, begin, plan, cells, outlook.waits_for(begin, cells))

@@ -17,7 +17,8 @@ def amounts_of(cells: Mapping[Cell, float]) -> FloatArray:
     """(amounts,): totals of the cells; bandwidth is summed over all links."""
     total = np.zeros(len(AMOUNTS))
     for (resource, _), amount in cells.items():
-        total[resource if resource != LINK else len(AMOUNTS) - 1] += amount
+        if resource >= LINK:  # cards are counted with their nodes
+            total[resource if resource != LINK else len(AMOUNTS) - 1] += amount
     return total
 
 

@@ -87,6 +87,8 @@ SLICE_S = 0.001
 """Approximate duration of compiled calls between checks of the clock."""
 PACE = 20_000.0 / SLOW
 """Partial placements per second assumed before it is measured."""
+CARD_NODES = 8
+"""Candidates that lose least of what is left over of cards, and one for each task."""
 DIAGNOSIS_S = 0.1
 """Time for each of up to three searches that diagnose an infeasible job."""
 
@@ -171,7 +173,7 @@ class Search:
         hindrance = obstacle(problem)
         if hindrance is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
-        view = problem_view(problem, candidates(problem, seed, self.rule))
+        view = self._view(problem, seed)
         if self.value is not None:
             view = self.value().on(problem, view)
         bench = Bench.of(view, seed)
@@ -185,6 +187,15 @@ class Search:
             return Result(self.name, trace.considered, *found)
         reason = explain(problem, trace, lambda other: _examine(other, seed))
         return Result(self.name, trace.considered, reason=reason)
+
+    def _view(self, problem: Problem, seed: int) -> ProblemView:
+        """Nodes on which little is lost of what is left over of cards are among the candidates."""
+        chosen, value = candidates(problem, seed, self.rule), problem.card_value
+        if value is None:
+            return problem_view(problem, chosen)
+        best = value.best(problem.homes.any(axis=0), CARD_NODES + len(problem.tasks))
+        view = problem_view(problem, np.union1d(chosen, best))
+        return view._replace(cards=value.change[view.nodes], per_card=value.per_card)
 
 
 def _examine(problem: Problem, seed: int) -> tuple[object | None, SearchTrace]:

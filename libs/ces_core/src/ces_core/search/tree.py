@@ -38,7 +38,7 @@ from ces_core.placement.state import (
 from ces_core.placement.step import flow_loss, holds, loss_of, step_back, step_to, unwind
 from ces_core.placement.trial import ROUGH, SETTLING, THOROUGH, accept, outright, score_state
 from ces_core.placement.view import ProblemView
-from ces_core.placement.worth import node_worth
+from ces_core.placement.worth import is_valued, left_worth
 
 CLOSE = 0.006
 """A leaf this close to the best is evaluated thoroughly."""
@@ -295,10 +295,11 @@ def _expand(
         imbalance = view.weights[0] * math.sqrt(max(v0, 0.0)) + view.weights[1] * math.sqrt(max(v1, 0.0))
         smallest = min(smallest, imbalance)
         value = certain - 0.5 * imbalance
-        if len(view.worth) > 0:
-            cpu, memory = state.free[0, n], state.free[1, n]
-            value += node_worth(view, cpu - view.demand[task, 0], memory - view.demand[task, 1])
-            value -= node_worth(view, cpu, memory)
+        if is_valued(view):
+            cpu, memory, gpu = state.free[0, n], state.free[1, n], state.free[2, n]
+            rest = gpu - view.demand[task, 2]
+            value += left_worth(view, n, cpu - view.demand[task, 0], memory - view.demand[task, 1], rest)
+            value -= left_worth(view, n, cpu, memory, gpu)
         if value <= best:
             continue
         lost = flow_loss(view, state, tree, pruning.satisfaction, task, n)

@@ -97,6 +97,8 @@ def view_of(pool: Pool, i: int) -> ProblemView:
         link_squares=x[8],
         weights=x[9:12],
         worth=x[:0],
+        cards=x[:0].reshape((0, 0)),
+        per_card=0.0,
     )
 
 

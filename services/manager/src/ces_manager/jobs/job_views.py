@@ -13,6 +13,7 @@ from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, NodeRow, PlanR
 from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PartView, PlanView, TaskView
+from ces_common.messages.cards import Sharing, sharing_of
 from ces_common.states import JOB_WAITS, JobState
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
@@ -138,10 +139,20 @@ def _task_view(
             "reason": "; ".join(filter(None, (allocation.reason, allocation.waits))) or None,
             "cpu_desired": allocation.cpu_desired,
             "cards": allocation.cards,
+            "gpu_sharing": _sharing(allocation, node),
             "progress": measurements.progress(allocation.node, allocation.id),
             **({} if node is None else {name: getattr(node, name) for name in _OF_NODE}),
         }
     )
+
+
+def _sharing(allocation: AllocationRow, node: NodeRow | None) -> Sharing | None:
+    """None where it has no share."""
+    if not allocation.gpu_share:
+        return None
+    known = {} if node is None else {card.id: card for card in node.cards}
+    found = [sharing_of(known[each]) for each in allocation.cards if each in known]
+    return found[0] if found else "counted"
 
 
 def _flow_views(

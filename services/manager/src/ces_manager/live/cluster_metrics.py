@@ -141,7 +141,7 @@ OF_NODES: Final = {
     "ces_node_memory_allocated_bytes": Told("Memory that tasks hold", "memory_allocated"),
     "ces_node_memory_used_bytes": Told("Memory that is used, by whatever runs there", "memory_used"),
     "ces_node_gpus": Told("GPUs that the node offers", "gpu"),
-    "ces_node_gpus_allocated": Told("GPUs that tasks hold", "gpu_allocated"),
+    "ces_node_gpus_allocated": Told("GPUs that tasks hold, shares of cards as what they are", "gpu_allocated"),
 }
 LINK_LABELS: Final = ("src", "dst")
 OF_LINKS: Final = {

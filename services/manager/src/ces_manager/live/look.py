@@ -16,6 +16,7 @@ from ces_common.db.tables import EXPANDED, JobRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import NodeView
 from ces_common.messages.reports import Heartbeat
+from ces_common.resources import gpus_of
 from ces_manager.jobs.job_views import job_summary
 from ces_manager.jobs.transitions import allocations_of
 from ces_manager.live.picture import Picture, Record, Section
@@ -90,11 +91,11 @@ class Looker:
             known = _plain(row._mapping)
             known["cards"] = [card.model_dump(mode="json") for card in row.cards]
             name, beat = known.pop("name"), self._fresh_beat(row.name, now)
-            cpu, memory, gpu = held.get(name, (0, 0, 0))
+            cpu, memory, gpu, share = held.get(name, (0, 0, 0, 0))
             found[name] = known | {
                 "cpu_allocated": cpu,
                 "memory_allocated": memory,
-                "gpu_allocated": gpu,
+                "gpu_allocated": gpus_of(gpu, share),
                 "cpu_used": round(beat[1].cpu) if beat else None,
                 "memory_used": beat[1].memory if beat else None,
                 "warning": warning_of(name, self._measurements),

@@ -164,7 +164,7 @@ def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
         before["host_address"] = row.host_address
     becomes = {name: str(getattr(request, name)) for name in before}
     wrong = [f"{name} {was} -> {becomes[name]}" for name, was in before.items() if was != becomes[name]]
-    cpu, memory, gpu = held
+    cpu, memory, gpu, _ = held
     for name, offered, used, of_it in (
         ("cpu", request.cpu, cpu, f"{show_cpu(request.cpu)}, of which {show_cpu(cpu)} are in use"),
         ("memory", request.memory, memory, f"{show_memory(request.memory)}, of which {show_memory(memory)} is in use"),

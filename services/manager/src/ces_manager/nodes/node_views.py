@@ -10,6 +10,7 @@ from sqlalchemy import select
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import NodeView, Page, TopologyView
+from ces_common.resources import gpus_of
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
@@ -83,13 +84,13 @@ def _node_views(
     views = []
     for row, lease in rows:
         beat = measurements.beat(row.name)
-        cpu, memory, gpu = held.get(row.name, (0, 0, 0))
+        cpu, memory, gpu, share = held.get(row.name, (0, 0, 0, 0))
         views.append(
             NodeView(
                 **shared_columns(row, NodeView) | {"cards": cards.get(row.name, [])},
                 cpu_allocated=cpu,
                 memory_allocated=memory,
-                gpu_allocated=gpu,
+                gpu_allocated=gpus_of(gpu, share),
                 cpu_used=beat[1].cpu if beat else None,
                 memory_used=beat[1].memory if beat else None,
                 warning=warning_of(row.name, measurements),

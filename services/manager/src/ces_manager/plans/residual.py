@@ -14,7 +14,7 @@ from ces_common.resources import WHOLE
 from ces_common.shares import reservable, reservable_of_medium, usable
 from ces_manager.plans.feasibility import Hop, Residual, ResidualLink, ResidualNode
 
-Amounts = tuple[int, int, int]  # millicores, bytes, GPUs
+Amounts = tuple[int, int, int, int]  # millicores, bytes, whole GPUs, thousandths of others
 # Built once: putting a statement together costs more than running it.
 _IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
 _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
@@ -86,7 +86,7 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop], *, b
 def held_on_nodes(tx: ReadTx, nodes: Collection[str] | None = None) -> dict[str, Amounts]:
     """What live allocations hold of these nodes, or of all."""
     rows = tx.session.execute(_HELD) if nodes is None else tx.session.execute(_HELD_ON, {"names": list(nodes)})
-    return {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu, _ in rows}
+    return {node: (int(cpu), int(memory), int(gpu), int(share)) for node, cpu, memory, gpu, share in rows}
 
 
 def taken_cards(tx: ReadTx, nodes: Collection[str], but: str | None = None) -> dict[str, dict[str, Held]]:

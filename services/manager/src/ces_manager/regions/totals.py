@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from math import ceil
 
 from sqlalchemy import func, select
 
@@ -30,7 +31,8 @@ def totals(tx: ReadTx, queue: Sequence[QueueStatus], now: datetime) -> Totals:
     held = held_on_nodes(tx)
     free, total, cards, datasets = [], [], dict[str, Sequence[Card]](), set[str]()
     for node in tx.session.execute(_TAKES_WORK):
-        cpu, memory, gpu = held.get(node.name, (0, 0, 0))
+        cpu, memory, gpu, share = held.get(node.name, (0, 0, 0, 0))
+        gpu += ceil(share / WHOLE)  # at least as many are no whole ones any more
         free.append(Room(cpu=max(0, node.cpu - cpu), memory=max(0, node.memory - memory), gpu=max(0, node.gpu - gpu)))
         total.append(Room(cpu=node.cpu, memory=node.memory, gpu=node.gpu))
         datasets |= set(node.datasets)

@@ -170,7 +170,8 @@ def _size(data: Data, known: Known) -> Size:
         chosen = each.get("cpu")
         state = each.get("state", "pending")
         places[each["id"]] = Place(
-            each["task"], each["node"], state, cpu if chosen is None else chosen, memory, gpu, each.get("cards", [])
+            *(each["task"], each["node"], state, cpu if chosen is None else chosen, memory, gpu),
+            *(each.get("cards", []), each.get("gpu_share", 0)),
         )
     return Size(places, _flows(data))
 

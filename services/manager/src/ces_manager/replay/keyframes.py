@@ -79,7 +79,9 @@ def past_of(tx: ReadTx, now: datetime) -> Past:
     for row in rows:
         job = jobs[row.id]
         job.now.places = {
-            each.id: Place(each.task, each.node, each.state.value, each.cpu, each.memory, each.gpu, each.cards)
+            each.id: Place(
+                *(each.task, each.node, each.state.value, each.cpu, each.memory, each.gpu, each.cards, each.gpu_share)
+            )
             for each in allocations[row.id]
         }
         if row.next_size is not None:

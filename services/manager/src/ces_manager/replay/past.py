@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from ces_common.resources import gpus_of
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_PLACED, JOB_WAITS
 from ces_manager.live.picture import Picture, Record
 
@@ -30,6 +31,7 @@ class Place:
     memory: int
     gpu: int
     cards: list[str] = field(default_factory=list)
+    gpu_share: int = 0  # thousandths of the one card
 
     @property
     def live(self) -> bool:
@@ -111,7 +113,9 @@ def picture_of(past: Past) -> Picture:
         event=past.sequence,
         at=past.at,
         nodes={
-            name: facts | {f"{resource}_allocated": nodes[name, resource] for resource in RESOURCES}
+            name: facts
+            | {f"{resource}_allocated": nodes[name, resource] for resource in RESOURCES}
+            | {"gpu_allocated": gpus_of(nodes[name, "gpu"], nodes[name, "gpu_share"])}
             for name, facts in past.nodes.items()
         },
         links={key: facts | {"reserved": links[key], "flows": flows[key] or None} for key, facts in past.links.items()},
@@ -186,7 +190,7 @@ def _cards(places: Iterable[Place]) -> Counter[tuple[str, str]]:
 def _amounts(places: Any) -> Counter[tuple[str, str]]:
     held = Counter[tuple[str, str]]()
     for place in places:
-        for resource in RESOURCES:
+        for resource in (*RESOURCES, "gpu_share"):
             held[place.node, resource] += getattr(place, resource)
     return held
 
