@@ -1,10 +1,13 @@
-"""``ces bench gpus`` and ``gpu-clusters``, found through the entry-point group ``ces.bench``."""
+"""``ces bench gpus``, ``gpu-clusters`` and ``gpu-learning``, found through the entry-point group ``ces.bench``."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from ces_core.gpus.scores import POLICIES
 from ces_experiments.common import options
 from ces_experiments.common.command import ON_CLUSTER, PLOTS, Option, command
+from ces_experiments.gpus.variants import STUDIES
 from ces_sim.gpus.scenarios import SCENARIOS
 
 PROCESSES = Option("processes", int, 1, "simulations at once", more=options.at_least(1))
@@ -71,4 +74,40 @@ gpu_clusters = command(
         *ON_CLUSTER,
     ],
     help="Tasks that share GPUs are sent to clusters of hosts by rules, beside what is possible at all.",
+)  # fmt: skip
+
+
+def _studies(flag: str, text: str) -> tuple[str, ...]:
+    from ces_experiments.gpus.clusters import LIST
+
+    found = options.names(flag, text, STUDIES)
+    _lists(flag, LIST)
+    return found
+
+
+def _torch() -> None:
+    from ces_rl.needs import require_torch
+
+    require_torch()
+
+
+gpu_learning = command(
+    "gpu-learning",
+    "gpus.learning:LEARNING",
+    [
+        Option("studies", str, ",".join(STUDIES), "what is compared, separated by commas", read=_studies),
+        Option("episodes", int, 1000, "that a run learns from", more=options.at_least(1)),
+        Option("seeds", int, 10, "runs of each variant", more=options.between(1, 1000)),
+        options.SEED(0, "of the first run; the next has the next"),
+        Option("draws", int, 10, "of hosts and tasks to judge on", more=options.between(1, 1000)),
+        Option(
+            "seconds", float | None, None, "of CPU after which a run ends with the episodes it has had",
+            more=options.at_least(1) | {"show_default": False},
+        ),
+        Option("keep", Path | None, None, "a folder for what was learned", more={"show_default": False}),
+        PROCESSES,
+        PLOTS,
+    ],
+    needs=_torch,
+    help="Algorithms learn to send tasks that share GPUs to clusters of hosts, and are judged on other draws.",
 )  # fmt: skip

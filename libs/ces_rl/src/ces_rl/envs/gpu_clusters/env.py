@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from ces_core.gpus.model import GpuNode, GpuTask
+from ces_core.gpus.learned import INPUTS, View
 from ces_core.gpus.rules import CLUSTER_RULES
+from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, schema_hash
 from ces_rl.algorithms.base import RefusedError
 from ces_rl.envs.base import VALIDATION_SEED, Defaults, PolicyEnv, Scores, play_greedy
 from ces_rl.envs.gpu_clusters.vector import EARNS, GpuVector
 from ces_sim.gpus.episode import by_rule
-from ces_sim.gpus.scenarios import SCENARIOS
+from ces_sim.gpus.scenarios import SCENARIOS, Source
 from ces_sim.gpus.traces import TraceError, read_nodes, read_tasks
 
 if TYPE_CHECKING:
     from torch import nn
 
-ATTENTION = ("literal", "tokens")
+    from ces_rl.envs.gpu_clusters.network import Shape
+
+ATTENTION = ("none", "literal", "tokens")
+SEES = ("sums", "hosts")
 RULES = ("expert", "refuse", "random")
 """Scored beside what was learned."""
 
@@ -38,7 +42,7 @@ def one_of(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class GpuClustersSettings:
-    """Which draws are learned on, and what is earned."""
+    """Which draws are learned on, what is seen, and what is earned."""
 
     scenario: Annotated[
         str, Field(pattern=one_of(SCENARIOS), description="hosts and tasks, see docs/benchmarks/gpu-clusters.md")
@@ -47,10 +51,19 @@ class GpuClustersSettings:
         str,
         Field(
             pattern=one_of(EARNS),
-            description="the paper's reward, read after the step or in thought before it; count: 1 for a placed task",
+            description="the paper's reward, read after the step or in thought before it; count: the share of tasks "
+            "that are placed",
         ),
     ] = "thought"
     masked: Annotated[bool, Field(description="only right actions are allowed; with count, to wait always is")] = True
+    sees: Annotated[
+        str,
+        Field(
+            pattern=one_of(SEES),
+            description="of each cluster sums, as the paper has it; hosts: also the host that the task would get",
+        ),
+    ] = "hosts"
+    renumbered: Annotated[bool, Field(description="clusters are numbered by how full they are")] = False
     attention: Annotated[
         str,
         Field(
@@ -58,6 +71,7 @@ class GpuClustersSettings:
             description="literal: over one vector, as the paper has it; tokens: over clusters",
         ),
     ] = "tokens"
+    hidden: Annotated[tuple[int, int], Field(description="widths of the network's two layers")] = (128, 64)
     validation: Annotated[int, Field(ge=1, description="draws to validate on")] = 10
 
 
@@ -65,37 +79,52 @@ class GpuClusters(PolicyEnv):
     """Its vectors are :class:`~ces_rl.envs.gpu_clusters.vector.GpuVector`."""
 
     Settings = GpuClustersSettings
-    inputs: ClassVar[tuple[str, ...]] = ("free", "asked")
+    inputs: ClassVar[tuple[str, ...]] = INPUTS
+    schema = schema_hash()
     settings: GpuClustersSettings
 
     @classmethod
     def defaults(cls, algorithm: str) -> Defaults:
-        ppo = {"problems": 16, "minibatch_size": 512, "learning_rate": (1e-3, 1e-4)}
+        ppo = {"problems": 16, "minibatch_size": 512, "learning_rate": (1e-3, 1e-4), "gamma": 1.0}
         return Defaults(ppo if algorithm == "ppo" else {}, {})
 
     @cached_property
-    def trace(self) -> tuple[list[GpuNode], list[GpuTask]]:
-        """Nodes and tasks. Raises RefusedError where they are not there."""
+    def source(self) -> Source:
+        """What draws are made from. Raises RefusedError where the trace is not there, or too small."""
         try:
-            return read_nodes(), read_tasks("default")
-        except TraceError as error:
+            return Source.of(SCENARIOS[self.settings.scenario], read_nodes(), read_tasks("default"))
+        except (TraceError, ValueError) as error:
             raise RefusedError(str(error)) from error
+
+    @property
+    def view(self) -> View:
+        """What a policy is shown."""
+        chosen = self.settings
+        return View(chosen.sees == "sums", chosen.masked, chosen.earns == "count", chosen.renumbered)
+
+    @property
+    def shape(self) -> Shape:
+        """Of networks."""
+        from ces_rl.envs.gpu_clusters.network import Shape
+
+        chosen, more = self.settings, self.settings.sees == "hosts"
+        cluster, task = len(SUMS) + more * len(HOST), len(TASK) + more * len(OUTLOOK)
+        return Shape(chosen.attention, cluster, task, chosen.hidden)
 
     def policy(self) -> nn.Module:
         from ces_rl.envs.gpu_clusters.network import ClusterPolicy
 
-        return ClusterPolicy(self.settings.attention)
+        return ClusterPolicy(self.shape)
 
     def networks(self, width: int) -> tuple[nn.Module, nn.Module]:
-        from ces_rl.envs.gpu_clusters.network import OneVector, Tokens
+        from ces_rl.envs.gpu_clusters.network import OneVector, scoring
         from ces_rl.envs.gpu_clusters.vector import ACTIONS
 
-        scored = self.settings.attention == "tokens" and width == ACTIONS
-        return Tokens() if scored else OneVector(width), OneVector(1, more=width)
+        actor = scoring(self.shape) if width == ACTIONS else OneVector(self.shape, width)
+        return actor, OneVector(self.shape, 1, more=width)
 
     def vector(self, slots: int, seed: int) -> GpuVector:
-        chosen = self.settings
-        return GpuVector(SCENARIOS[chosen.scenario], self.trace, slots, seed, earns=chosen.earns, masked=chosen.masked)
+        return GpuVector(self.source, slots, seed, earns=self.settings.earns, view=self.view)
 
     @property
     def instances(self) -> str:
@@ -105,12 +134,11 @@ class GpuClusters(PolicyEnv):
         """The best action always."""
         vector = self._unseen()
         returns = play_greedy(solution, vector)
-        wrong = [episode.wrong for episode in vector.episodes]
-        figures = {"deployed": vector.score.mean(), "return": returns.mean(), "wrong": np.mean(wrong)}
+        figures = {"deployed": vector.score.mean(), "return": returns.mean(), "wrong": vector.wrong.mean()}
         return {"greedy": {self.settings.scenario: {name: float(value) for name, value in figures.items()}}}
 
     def baselines(self) -> Scores:
-        drawn = [episode.drawn for episode in self._unseen().episodes]
+        drawn = self._unseen().drawn
         return {
             name: {
                 self.settings.scenario: {
