@@ -97,7 +97,8 @@ gpu_learning = command(
     [
         Option("studies", str, ",".join(STUDIES), "what is compared, separated by commas", read=_studies),
         Option("episodes", int, 1000, "that a run learns from", more=options.at_least(1)),
-        Option("seeds", int, 10, "runs of each variant", more=options.between(1, 1000)),
+        Option("seeds", int, 10, "runs of each of algorithms and counting", more=options.between(1, 1000)),
+        Option("few", int, 3, "runs of each other variant", more=options.between(1, 1000)),
         options.SEED(0, "of the first run; the next has the next"),
         Option("draws", int, 10, "of hosts and tasks to judge on", more=options.between(1, 1000)),
         Option(

@@ -3,18 +3,21 @@ draws that they have not learned from, the same on which ``ces bench gpu-cluster
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 from rich.progress import Progress
 
+from ces_core.gpus.frugal import Frugal
 from ces_core.gpus.learned import LearnedRule
 from ces_core.gpus.model import Models
 from ces_core.gpus.rules import CLUSTER_RULES, ClusterRule
@@ -25,24 +28,26 @@ from ces_experiments.common.console import told
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
 from ces_experiments.gpus.learning_report import REPORT
-from ces_experiments.gpus.variants import STUDIES, VARIANTS
+from ces_experiments.gpus.variants import OFTEN, STUDIES, VARIANTS, Variant
 from ces_rl.envs.gpu_clusters.env import GpuClusters
 from ces_rl.run import Run, ship
 from ces_sim.gpus.episode import by_rule
 
+FRUGAL = "frugal"
 POINTS = 20
 """Of a learning curve."""
-RULES = ("expert", "refuse")
+RULES = ("expert", "refuse", FRUGAL)
 
 
 @dataclass(frozen=True)
 class Question:
-    """``seeds`` runs of each variant; ``draws``: that all are judged on; ``seconds``: of CPU that a run may learn at
+    """``seeds`` runs of each variant of the studies in OFTEN, ``few`` of others; ``draws``: that all are judged on; ``seconds``: of CPU that a run may learn at
     most; ``keep``: a folder for what was learned."""
 
     studies: tuple[str, ...]
     episodes: int
     seeds: int
+    few: int
     seed: int
     draws: int
     seconds: float | None
@@ -64,9 +69,11 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
     """Runs in the order of seeds, so that variants are told by equally many however far it comes."""
     names = list(dict.fromkeys(name for study in question.studies for name in STUDIES[study]))
     scenarios = list(dict.fromkeys(VARIANTS[name].scenario for name in names))
+    often = {name for study in question.studies if study in OFTEN for name in STUDIES[study]}
     work = [Cell(rule, scenario, None, question) for scenario in scenarios for rule in RULES]
-    for more in range(question.seeds):
-        work += [Cell(name, VARIANTS[name].scenario, question.seed + more, question) for name in names]
+    for more in range(max(question.seeds, question.few)):
+        wanted = [name for name in names if more < (question.seeds if name in often else question.few)]
+        work += [Cell(name, VARIANTS[name].scenario, question.seed + more, question) for name in wanted]
     step = told(progress, len(work))
     found: dict[str, Any] = {"rules": defaultdict(dict), "variants": {name: _said(name) for name in names}}
     asked = {key: value for key, value in asdict(question).items() if key not in ("processes", "keep")}
@@ -89,13 +96,17 @@ def carried_out(cell: Cell) -> dict[str, Any]:
     torch.set_num_threads(1)
     if cell.seed is None:
         env = GpuClusters(GpuClusters.Settings(scenario=cell.scenario))
-        return {"figures": judged(env, CLUSTER_RULES[cell.name], cell.question.draws)}
+        rule = Frugal(_usual(env)) if cell.name == FRUGAL else CLUSTER_RULES[cell.name]
+        return {"figures": judged(env, rule, cell.question.draws)}
     variant, question = VARIANTS[cell.name], cell.question
     folder = (question.keep or Path()) / f"{cell.name.replace(', ', '-').replace(' ', '-')}-{cell.seed}"
-    run = Run.make(
-        variant.algorithm, "gpu-clusters", cell.seed, variant.settings_for(question.episodes), variant.env, folder
-    )
+    settings = variant.settings_for(question.episodes)
+    with TemporaryDirectory(prefix="ces-advised-") as first:
+        if variant.advised:
+            settings |= {"start_from": imitated(variant, cell.seed, Path(first))}
+        run = Run.make(variant.algorithm, "gpu-clusters", cell.seed, settings, variant.env, folder)
     algorithm, env = run.algorithm, run.env
+    advised = judged(env, _rule(run), question.draws)["deployed"]["mean"] if variant.advised else None
     began, curve = time.process_time(), list[tuple[float, float]]()
     vector = algorithm.vector  # type: ignore[attr-defined]
     while algorithm.updates < algorithm.settings.updates:
@@ -104,26 +115,40 @@ def carried_out(cell: Cell) -> dict[str, Any]:
         if question.seconds is not None and time.process_time() - began > question.seconds:
             break
     seconds = time.process_time() - began
-    assert isinstance(env, GpuClusters)
-    rule = LearnedRule(_asking(algorithm.solution), env.view, _usual(env))
     if question.keep is not None:
         folder.mkdir(parents=True, exist_ok=True)
         ship(run, folder)
     return {
         "episodes": algorithm.updates * vector.slots,
+        "advised": advised,
         "cpu_s": seconds,
         "curve": [fmean(score for _, score in part) for part in _parts(curve)],
-        "figures": judged(env, rule, question.draws),
+        "figures": judged(env, _rule(run), question.draws),
     }
+
+
+def imitated(variant: Variant, seed: int, folder: Path) -> str:
+    """The folder with a run that has learned what the adviser does."""
+    run = Run.make("imitation", "gpu-clusters", seed, {}, variant.env, folder)
+    while run.algorithm.updates < run.algorithm.settings.updates:
+        run.algorithm.update()
+    run.save()
+    return str(folder)
+
+
+def _rule(run: Run) -> LearnedRule:
+    env = run.env
+    assert isinstance(env, GpuClusters)
+    return LearnedRule(_asking(run.algorithm.solution), env.view, _usual(env))
 
 
 def _parts(curve: list[tuple[float, float]]) -> list[list[tuple[float, float]]]:
     """About equally long ones, none empty."""
     ends = np.linspace(0, len(curve), min(POINTS, len(curve)) + 1).round().astype(int)
-    return [curve[first:last] for first, last in zip(ends, ends[1:], strict=False)]
+    return [curve[first:last] for first, last in itertools.pairwise(ends)]
 
 
-def judged(env: GpuClusters, rule: ClusterRule, draws: int) -> dict[str, Any]:
+def judged(env: Any, rule: ClusterRule, draws: int) -> dict[str, Any]:
     """A rule on draws 0, 1 and so on, the same as those of ``ces bench gpu-clusters``: figures that the checker has
     seen, a spread over the draws each."""
     every = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,8 @@ Ask = Callable[[Numbers, Numbers, Numbers], Numbers]
 """From what is seen of S streams with C clusters, (S, C, features) and (S, features), and from 1 for each action that
 is allowed, else 0, (S, C + 1), to scores (S, C + 1): the last is that of waiting."""
 INPUTS, OUTPUT = ("clusters", "task", "allowed"), "scores"
-SHIPPED = Path(__file__).with_name("clusters.onnx")
-"""The policy that comes with the core."""
+SHIPPED = {name: Path(__file__).with_name(f"clusters_{name.lower()}.onnx") for name in ("D1", "D2", "D5")}
+"""Scenario (docs/benchmarks/gpu-clusters.md) -> the policy for it that comes with the core."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,15 @@ class ClusterPolicy:
     card: dict[str, Any]
     session: Any
 
+    @property
+    def view(self) -> View:
+        """What it was shown in training, by its card. Raises PolicyError where that does not say."""
+        try:
+            env = self.card["settings"]["env"]
+            return View(env["sees"] == "sums", env["masked"], env["earns"] == "count", env["renumbered"])
+        except (KeyError, TypeError) as error:
+            raise PolicyError(f"policy {self.version} does not say what it was shown") from error
+
     def __call__(self, clusters: Numbers, task: Numbers, allowed: Numbers) -> Numbers:
         """Raises PolicyError for answers that are not finite or have another shape."""
         given = dict(zip(INPUTS, (clusters, task, allowed), strict=True))
@@ -94,6 +103,12 @@ class ClusterPolicy:
         return found
 
 
-def load_cluster_policy(path: Path = SHIPPED) -> ClusterPolicy:
+def load_cluster_policy(path: Path) -> ClusterPolicy:
     """The policy in ``path``. Raises PolicyError, saying what is wrong with the file and what to do."""
     return ClusterPolicy(*opened(path, schema_hash()))
+
+
+def learned_rule(path: Path, usual: Iterable[Asked]) -> LearnedRule:
+    """By the policy in ``path``, where tasks usually come as ``usual``. Raises PolicyError."""
+    policy = load_cluster_policy(path)
+    return LearnedRule(policy, policy.view, Usual.of(usual))

@@ -6,20 +6,24 @@ Draws are as in ``ces bench gpu-clusters``, from the trace in ``CES_DATA_DIR``; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ces_core.gpus.learned import INPUTS, View
 from ces_core.gpus.rules import CLUSTER_RULES
 from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, schema_hash
+from ces_core.model.problem import FloatArray
+from ces_core.model.topology import IntArray
 from ces_rl.algorithms.base import RefusedError
-from ces_rl.envs.base import VALIDATION_SEED, Defaults, PolicyEnv, Scores, play_greedy
-from ces_rl.envs.gpu_clusters.vector import EARNS, GpuVector
+from ces_rl.envs.base import VALIDATION_SEED, Defaults, Expert, PolicyEnv, Scores, VectorEnv, play_greedy
+from ces_rl.envs.gpu_clusters.vector import ACTIONS, EARNS, GpuVector
 from ces_sim.gpus.episode import by_rule
 from ces_sim.gpus.scenarios import SCENARIOS, Source
 from ces_sim.gpus.traces import TraceError, read_nodes, read_tasks
@@ -51,8 +55,8 @@ class GpuClustersSettings:
         str,
         Field(
             pattern=one_of(EARNS),
-            description="the paper's reward, read after the step or in thought before it; count: the share of tasks "
-            "that are placed",
+            description="the paper's reward in units of 50, read after the step or in thought before it; count: the "
+            "share of tasks that are placed",
         ),
     ] = "thought"
     masked: Annotated[bool, Field(description="only right actions are allowed; with count, to wait always is")] = True
@@ -75,6 +79,19 @@ class GpuClustersSettings:
     validation: Annotated[int, Field(ge=1, description="draws to validate on")] = 10
 
 
+@dataclass(frozen=True)
+class Advised:
+    """See :class:`ces_rl.envs.base.Expert`."""
+
+    vector: GpuVector
+    regret: float
+
+    def judge(self, rows: IntArray) -> tuple[NDArray[np.float32], FloatArray]:
+        regret = np.full((len(rows), ACTIONS), self.regret, np.float32)
+        regret[np.arange(len(rows)), self.vector.advice(rows)] = 0.0
+        return regret, np.zeros(len(rows))
+
+
 class GpuClusters(PolicyEnv):
     """Its vectors are :class:`~ces_rl.envs.gpu_clusters.vector.GpuVector`."""
 
@@ -85,8 +102,11 @@ class GpuClusters(PolicyEnv):
 
     @classmethod
     def defaults(cls, algorithm: str) -> Defaults:
-        ppo = {"problems": 16, "minibatch_size": 512, "learning_rate": (1e-3, 1e-4), "gamma": 1.0}
-        return Defaults(ppo if algorithm == "ppo" else {}, {})
+        own = {
+            "ppo": {"problems": 16, "minibatch_size": 512, "learning_rate": (1e-3, 1e-4)},
+            "imitation": {"updates": 6, "episodes": 32, "gradient_steps": 60, "unit": (0.01, 0.01)},
+        }
+        return Defaults(own.get(algorithm, {}), {})
 
     @cached_property
     def source(self) -> Source:
@@ -118,13 +138,18 @@ class GpuClusters(PolicyEnv):
 
     def networks(self, width: int) -> tuple[nn.Module, nn.Module]:
         from ces_rl.envs.gpu_clusters.network import OneVector, scoring
-        from ces_rl.envs.gpu_clusters.vector import ACTIONS
 
         actor = scoring(self.shape) if width == ACTIONS else OneVector(self.shape, width)
         return actor, OneVector(self.shape, 1, more=width)
 
     def vector(self, slots: int, seed: int) -> GpuVector:
         return GpuVector(self.source, slots, seed, earns=self.settings.earns, view=self.view)
+
+    @contextmanager
+    def expert(self, vector: VectorEnv, *, limit: int, regret_cap: float, threads: int) -> Iterator[Expert]:
+        """The vector's adviser: every other action is regretted as much as can be."""
+        assert isinstance(vector, GpuVector)
+        yield Advised(vector, regret_cap)
 
     @property
     def instances(self) -> str:

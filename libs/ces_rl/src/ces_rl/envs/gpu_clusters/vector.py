@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ces_core.compiled.jit import compiled
 from ces_core.gpus.clusters import Floats, sums
+from ces_core.gpus.frugal import least_wasted, waits
 from ces_core.gpus.learned import View
 from ces_core.gpus.model import CARD, Asked, Fleet, Integers, Models
 from ces_core.gpus.rewards import TAU, WRONG, Reading, scaled
-from ces_core.gpus.rules import Refuse
 from ces_core.gpus.scores import card_fits, tightest_card
-from ces_core.gpus.sight import PRESSURE, Usual, amounts, look
+from ces_core.gpus.sight import Usual, amounts, look
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 from ces_sim.gpus.scenarios import CLUSTER, HOSTS, Drawn, Source
@@ -25,6 +25,8 @@ ACTIONS = CLUSTERS + 1
 """A cluster, or in the last place to wait."""
 EARNS = ("after", "thought", "count")
 """The two readings of the paper's reward, and for a placed task its share of the stream."""
+UNIT = -WRONG
+"""In which the paper's reward is earned: what learns sees at most 1 a step."""
 
 
 @compiled
@@ -55,6 +57,7 @@ class GpuVector:
         self._usual = Usual.of(self._models.asked(task) for task in source.usual)
         self._places, self._length = np.arange(slots), source.scenario.tasks
         self.drawn: list[Drawn] = []
+        self._mask = np.ones((slots, ACTIONS), np.bool_)
         self.placed, self.judged, self.wrong, self._at = np.zeros((4, slots), np.int64)
 
     @property
@@ -116,7 +119,7 @@ class GpuVector:
             earned = placed / self._length
         else:
             rewards = self._rewards(Reading(self._earns))
-            earned = rewards[self._places, np.where(waits, CLUSTERS, cluster)]
+            earned = rewards[self._places, np.where(waits, CLUSTERS, cluster)] / UNIT
         _place(self._fleet, self._asked, np.where(placed, host, -1))
         self.placed += placed
         self.judged += rightly
@@ -146,13 +149,14 @@ class GpuVector:
         return found
 
     def advice(self, rows: IntArray) -> IntArray:
-        """The expert's, what the reward in thought values most; where tasks are counted that of ``refuse``."""
-        rewards = self._rewards(Reading.THOUGHT)
-        best = np.take_along_axis(rewards[:, :-1], self._order, axis=1).argmax(axis=1)
-        waits = (self._seen.hosts < 0).all(axis=1)
+        """The expert's, what the reward in thought values most; where tasks are counted that of ``frugal``."""
         if self._earns == "count":
-            waits |= self._seen.task[:, PRESSURE] > Refuse.used
-        return np.where(waits, CLUSTERS, best)[rows]
+            cluster, wait = least_wasted(self._seen), waits(self._seen)
+        else:
+            cluster, wait = self._rewards(Reading.THOUGHT)[:, :-1].argmax(axis=1), (self._seen.hosts < 0).all(axis=1)
+        number = (self._order == cluster[:, None]).argmax(axis=1)
+        found: IntArray = np.where(wait, CLUSTERS, number)[rows]
+        return found
 
     def state(self) -> list[int]:
         return [self._count]
