@@ -41,8 +41,8 @@ RULES = ("expert", "refuse", FRUGAL)
 
 @dataclass(frozen=True)
 class Question:
-    """``seeds`` runs of each variant of the studies in OFTEN, ``few`` of others; ``draws``: that all are judged on; ``seconds``: of CPU that a run may learn at
-    most; ``keep``: a folder for what was learned."""
+    """``seeds`` runs of each variant of the studies in OFTEN, ``few`` of others; ``draws``: that all are judged on;
+    ``seconds``: of CPU that a run may learn at most; ``keep``: a folder for what was learned."""
 
     studies: tuple[str, ...]
     episodes: int
@@ -69,11 +69,11 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
     """Runs in the order of seeds, so that variants are told by equally many however far it comes."""
     names = list(dict.fromkeys(name for study in question.studies for name in STUDIES[study]))
     scenarios = list(dict.fromkeys(VARIANTS[name].scenario for name in names))
-    often = {name for study in question.studies if study in OFTEN for name in STUDIES[study]}
+    often = list(dict.fromkeys(name for study in question.studies if study in OFTEN for name in STUDIES[study]))
     work = [Cell(rule, scenario, None, question) for scenario in scenarios for rule in RULES]
-    for more in range(max(question.seeds, question.few)):
-        wanted = [name for name in names if more < (question.seeds if name in often else question.few)]
-        work += [Cell(name, VARIANTS[name].scenario, question.seed + more, question) for name in wanted]
+    for some, runs in ((often, question.seeds), ([name for name in names if name not in often], question.few)):
+        for seed in range(question.seed, question.seed + runs):
+            work += [Cell(name, VARIANTS[name].scenario, seed, question) for name in some]
     step = told(progress, len(work))
     found: dict[str, Any] = {"rules": defaultdict(dict), "variants": {name: _said(name) for name in names}}
     asked = {key: value for key, value in asdict(question).items() if key not in ("processes", "keep")}
