@@ -105,7 +105,7 @@ gpu_learning = command(
             "seconds", float | None, None, "of CPU after which a run ends with the episodes it has had",
             more=options.at_least(1) | {"show_default": False},
         ),
-        Option("keep", Path | None, None, "a folder for what was learned", more={"show_default": False}),
+        Option("keep", Path | None, None, "a folder for the policies that count tasks", more={"show_default": False}),
         PROCESSES,
         PLOTS,
     ],

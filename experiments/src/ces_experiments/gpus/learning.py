@@ -42,7 +42,7 @@ RULES = ("expert", "refuse", FRUGAL)
 @dataclass(frozen=True)
 class Question:
     """``seeds`` runs of each variant of the studies in OFTEN, ``few`` of others; ``draws``: that all are judged on;
-    ``seconds``: of CPU that a run may learn at most; ``keep``: a folder for what was learned."""
+    ``seconds``: of CPU that a run may learn at most; ``keep``: a folder for what has learned to count."""
 
     studies: tuple[str, ...]
     episodes: int
@@ -115,7 +115,7 @@ def carried_out(cell: Cell) -> dict[str, Any]:
         if question.seconds is not None and time.process_time() - began > question.seconds:
             break
     seconds = time.process_time() - began
-    if question.keep is not None:
+    if question.keep is not None and variant.env["earns"] == "count":
         folder.mkdir(parents=True, exist_ok=True)
         ship(run, folder)
     return {
