@@ -18,7 +18,7 @@ from ces_experiments.gpus.variants import STUDIES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WHOLE = ("algorithms", "ours", "counting", "advised")
+WHOLE = ("algorithms", "ours", "counting", "exploring", "advised")
 """Studies of which every figure is told, not only what learning came to."""
 
 

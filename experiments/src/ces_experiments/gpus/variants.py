@@ -39,10 +39,10 @@ def paper(algorithm: str = "eade-ddpg", settings: Mapping[str, Any] | None = Non
     return Variant(algorithm, settings or {}, {**PAPER, **env})
 
 
-def counting(scenario: str, *, advised: bool = False) -> Variant:
+def counting(scenario: str, *, entropy: float = 0.003, advised: bool = False) -> Variant:
     """Tasks are what counts, and large ones may wait for small ones."""
     rates = (3e-4, 1e-5) if advised else (1e-3, 1e-4)
-    settings = {"gae_lambda": 0.98, "ent_coef": (0.003, 0.0), "learning_rate": rates}
+    settings = {"gae_lambda": 0.98, "ent_coef": (entropy, 0.0), "learning_rate": rates}
     return Variant("ppo", settings, {**COUNT, "scenario": scenario}, advised)
 
 
@@ -67,6 +67,7 @@ VARIANTS: Mapping[str, Variant] = {
     "reward after": paper(earns="after"),
     **{f"ours, {name}": Variant(name, env={**OURS, "earns": "thought"}) for name in (BASE, "ppo")},
     **{f"counting, {scenario}": counting(scenario) for scenario in ("D1", "D2", "D5")},
+    **{f"exploring, {scenario}": counting(scenario, entropy=0.01) for scenario in ("D5", "D2", "D1")},
     **{f"advised, {scenario}": counting(scenario, advised=True) for scenario in ("D1", "D2", "D5")},
 }
 STUDIES: Mapping[str, tuple[str, ...]] = {
@@ -81,8 +82,9 @@ STUDIES: Mapping[str, tuple[str, ...]] = {
     ),
     "ours": tuple(name for name in VARIANTS if name.startswith("ours")),
     "counting": tuple(name for name in VARIANTS if name.startswith("counting")),
+    "exploring": tuple(name for name in VARIANTS if name.startswith("exploring")),
     "advised": tuple(name for name in VARIANTS if name.startswith("advised")),
 }  # fmt: skip
 """Which are compared. The first is of tables 6 to 9 of the paper, the next four are its tables 1 to 4."""
-OFTEN = ("algorithms", "counting")
+OFTEN = ("algorithms", "counting", "exploring")
 """Studies with all the runs; the others have a few."""
