@@ -107,22 +107,24 @@ def carried_out(cell: Cell) -> dict[str, Any]:
         run = Run.make(variant.algorithm, "gpu-clusters", cell.seed, settings, variant.env, folder)
     algorithm, env = run.algorithm, run.env
     advised = judged(env, _rule(run), question.draws)["deployed"]["mean"] if variant.advised else None
-    began, curve = time.process_time(), list[tuple[float, float]]()
+    kept = question.keep is not None and variant.env["earns"] == "count"
+    if kept:
+        ship(run, folder)  # keeps what it is worth before it learns, for the card
+    began, curve = time.process_time(), list[float]()
     vector = algorithm.vector  # type: ignore[attr-defined]
     while algorithm.updates < algorithm.settings.updates:
-        told_of = algorithm.update()
-        curve.append((told_of.get("return", float("nan")), float(vector.score.mean())))
+        algorithm.update()
+        curve.append(float(vector.score.mean()))
         if question.seconds is not None and time.process_time() - began > question.seconds:
             break
     seconds = time.process_time() - began
-    if question.keep is not None and variant.env["earns"] == "count":
-        folder.mkdir(parents=True, exist_ok=True)
+    if kept:
         ship(run, folder)
     return {
         "episodes": algorithm.updates * vector.slots,
         "advised": advised,
         "cpu_s": seconds,
-        "curve": [fmean(score for _, score in part) for part in _parts(curve)],
+        "curve": [fmean(part) for part in _parts(curve)],
         "figures": judged(env, _rule(run), question.draws),
     }
 
@@ -142,7 +144,7 @@ def _rule(run: Run) -> LearnedRule:
     return LearnedRule(_asking(run.algorithm.solution), env.view, _usual(env))
 
 
-def _parts(curve: list[tuple[float, float]]) -> list[list[tuple[float, float]]]:
+def _parts(curve: list[float]) -> list[list[float]]:
     """About equally long ones, none empty."""
     ends = np.linspace(0, len(curve), min(POINTS, len(curve)) + 1).round().astype(int)
     return [curve[first:last] for first, last in itertools.pairwise(ends)]
