@@ -14,12 +14,12 @@ from rich.progress import Progress
 
 from ces_core.gpus.bound import upper_bound
 from ces_core.gpus.frugal import Frugal
-from ces_core.gpus.learned import SHIPPED, learned_rule
 from ces_core.gpus.model import Models
 from ces_core.gpus.plan import plan
 from ces_core.gpus.rules import CLUSTER_RULES, ClusterRule
 from ces_core.gpus.scores import POLICIES
 from ces_core.gpus.sight import Usual
+from ces_core.learned.clusters import SHIPPED, learned_rule
 from ces_experiments.common import cells
 from ces_experiments.common.console import ContradictionError, told
 from ces_experiments.common.report import Found

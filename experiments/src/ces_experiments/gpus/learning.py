@@ -18,10 +18,10 @@ import torch
 from rich.progress import Progress
 
 from ces_core.gpus.frugal import Frugal
-from ces_core.gpus.learned import LearnedRule
 from ces_core.gpus.model import Models
 from ces_core.gpus.rules import CLUSTER_RULES, ClusterRule
 from ces_core.gpus.sight import Numbers, Usual
+from ces_core.learned.clusters import LearnedRule
 from ces_experiments.common import cells
 from ces_experiments.common.command import Experiment
 from ces_experiments.common.console import told

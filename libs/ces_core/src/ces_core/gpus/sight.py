@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.compiled.jit import compiled
-from ces_core.gpus.clusters import RESOURCES, Floats, host_of
+from ces_core.gpus.clusters import RESOURCES, Booleans, Floats, host_of
 from ces_core.gpus.fragmentation import Typical, fragments, typical
 from ces_core.gpus.model import CARD, Asked, Fleet, Integers
 from ces_core.gpus.scores import tightest_card
@@ -72,6 +72,34 @@ class Seen:
     hosts: Integers
     clusters: Numbers
     task: Numbers
+
+
+@dataclass(frozen=True)
+class View:
+    """``sums``: of clusters only what the paper shows. ``masked``: only right actions; ``waiting``: to wait always is
+    one. ``renumbered``: clusters are in the order of their use, the fullest first."""
+
+    sums: bool = False
+    masked: bool = True
+    waiting: bool = True
+    renumbered: bool = False
+
+    def shown(self, seen: Seen) -> tuple[Numbers, Numbers, Booleans, Integers]:
+        """Of S streams what a network takes, the mask, and which cluster each of its numbers is, (S, C)."""
+        there = seen.hosts >= 0
+        order = np.broadcast_to(np.arange(there.shape[1]), there.shape)
+        clusters = seen.clusters
+        if self.renumbered:
+            order = np.argsort(clusters[:, :, : len(SUMS)].mean(axis=2), axis=1, kind="stable")
+            clusters = np.take_along_axis(clusters, order[:, :, None], axis=1)
+            there = np.take_along_axis(there, order, axis=1)
+        mask = np.ones((len(there), there.shape[1] + 1), np.bool_)
+        if self.masked:
+            mask[:, :-1] = there
+            mask[:, -1] = self.waiting | ~there.any(axis=1)
+        if self.sums:
+            return clusters[:, :, : len(SUMS)], seen.task[:, : len(TASK)], mask, order
+        return clusters, seen.task, mask, order
 
 
 @compiled

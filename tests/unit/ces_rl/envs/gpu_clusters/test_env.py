@@ -12,11 +12,11 @@ from gpu_tasks import write_trace
 
 from ces_core.gpus.clusters import DELAY
 from ces_core.gpus.frugal import Frugal
-from ces_core.gpus.learned import LearnedRule, load_cluster_policy
 from ces_core.gpus.model import Models
 from ces_core.gpus.rewards import Reading
 from ces_core.gpus.rules import CLUSTER_RULES
 from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, Usual
+from ces_core.learned.clusters import LearnedRule, load_cluster_policy
 from ces_rl.algorithms.base import RefusedError
 from ces_rl.envs.base import play_greedy
 from ces_rl.envs.gpu_clusters.env import GpuClusters, GpuClustersSettings

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ces_core.gpus.learned import INPUTS, View
 from ces_core.gpus.rules import CLUSTER_RULES
-from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, schema_hash
+from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, View, schema_hash
+from ces_core.learned.clusters import INPUTS
 from ces_core.model.problem import FloatArray
 from ces_core.model.topology import IntArray
 from ces_rl.algorithms.base import RefusedError

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from ces_core.compiled.jit import compiled
 from ces_core.gpus.clusters import Floats, sums
 from ces_core.gpus.frugal import least_wasted, waits
-from ces_core.gpus.learned import View
 from ces_core.gpus.model import CARD, Asked, Fleet, Integers, Models
 from ces_core.gpus.rewards import TAU, WRONG, Reading, scaled
 from ces_core.gpus.scores import card_fits, tightest_card
-from ces_core.gpus.sight import Usual, amounts, look
+from ces_core.gpus.sight import Usual, View, amounts, look
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 from ces_sim.gpus.scenarios import CLUSTER, HOSTS, Drawn, Source

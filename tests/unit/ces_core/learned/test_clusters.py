@@ -10,10 +10,10 @@ from gpu_tasks import asked
 
 from ces_core.gpus.clusters import DELAY, Clusters
 from ces_core.gpus.frugal import Frugal
-from ces_core.gpus.learned import SHIPPED, ClusterPolicy, LearnedRule, View, load_cluster_policy
 from ces_core.gpus.model import GpuNode, Models
 from ces_core.gpus.rules import Outlook
-from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, Usual, look, schema_hash
+from ces_core.gpus.sight import HOST, OUTLOOK, SUMS, TASK, Usual, View, look, schema_hash
+from ces_core.learned.clusters import SHIPPED, ClusterPolicy, LearnedRule, load_cluster_policy
 from ces_core.model.errors import PolicyError
 
 SMALL, LARGE = asked(1000, 1, 300, memory=10, card_memory=30), asked(2000, 1, 800, memory=20, card_memory=80)

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from ces_core.gpus.clusters import DELAY, Clusters
-from ces_core.gpus.model import Asked, Integers
+from ces_core.gpus.model import Asked
 from ces_core.gpus.rules import Outlook
-from ces_core.gpus.sight import Numbers, Seen, Usual, look, schema_hash
+from ces_core.gpus.sight import Numbers, Usual, View, look, schema_hash
 from ces_core.learned.policy import opened
 from ces_core.model.errors import PolicyError
-from ces_core.model.problem import BoolArray
 
 Ask = Callable[[Numbers, Numbers, Numbers], Numbers]
 """From what is seen of S streams with C clusters, (S, C, features) and (S, features), and from 1 for each action that
@@ -23,34 +22,6 @@ is allowed, else 0, (S, C + 1), to scores (S, C + 1): the last is that of waitin
 INPUTS, OUTPUT = ("clusters", "task", "allowed"), "scores"
 SHIPPED = {name: Path(__file__).with_name(f"clusters_{name.lower()}.onnx") for name in ("D1", "D2", "D5")}
 """Scenario (docs/benchmarks/gpu-clusters.md) -> the policy for it that comes with the core."""
-
-
-@dataclass(frozen=True)
-class View:
-    """``sums``: of clusters only what the paper shows. ``masked``: only right actions; ``waiting``: to wait always is
-    one. ``renumbered``: clusters are in the order of their use, the fullest first."""
-
-    sums: bool = False
-    masked: bool = True
-    waiting: bool = True
-    renumbered: bool = False
-
-    def shown(self, seen: Seen) -> tuple[Numbers, Numbers, BoolArray, Integers]:
-        """Of S streams what a network takes, the mask, and which cluster each of its numbers is, (S, C)."""
-        there = seen.hosts >= 0
-        order = np.broadcast_to(np.arange(there.shape[1]), there.shape)
-        clusters = seen.clusters
-        if self.renumbered:
-            order = np.argsort(clusters[:, :, :4].mean(axis=2), axis=1, kind="stable")
-            clusters = np.take_along_axis(clusters, order[:, :, None], axis=1)
-            there = np.take_along_axis(there, order, axis=1)
-        mask = np.ones((len(there), there.shape[1] + 1), np.bool_)
-        if self.masked:
-            mask[:, :-1] = there
-            mask[:, -1] = self.waiting | ~there.any(axis=1)
-        if self.sums:
-            return clusters[:, :, :4], seen.task[:, :5], mask, order
-        return clusters, seen.task, mask, order
 
 
 @dataclass
