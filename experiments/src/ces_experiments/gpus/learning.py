@@ -95,9 +95,9 @@ def carried_out(cell: Cell) -> dict[str, Any]:
     """Figures on the draws, each a spread over them; of a run also its learning curve."""
     torch.set_num_threads(1)
     if cell.seed is None:
-        env = GpuClusters(GpuClusters.Settings(scenario=cell.scenario))
-        rule = Frugal(_usual(env)) if cell.name == FRUGAL else CLUSTER_RULES[cell.name]
-        return {"figures": judged(env, rule, cell.question.draws)}
+        place = GpuClusters(GpuClusters.Settings(scenario=cell.scenario))
+        rule = Frugal(_usual(place)) if cell.name == FRUGAL else CLUSTER_RULES[cell.name]
+        return {"figures": judged(place, rule, cell.question.draws)}
     variant, question = VARIANTS[cell.name], cell.question
     folder = (question.keep or Path()) / f"{cell.name.replace(', ', '-').replace(' ', '-')}-{cell.seed}"
     settings = variant.settings_for(question.episodes)

@@ -35,8 +35,9 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
 
 
 def _ran(results: Mapping[str, Any], study: str) -> dict[str, Any]:
-    """Its variants with at least one run."""
-    return {name: each for name in STUDIES[study] if (each := results["variants"].get(name)) and each["runs"]}
+    """Its variants with at least one run; none where there is nothing to compare."""
+    found = {name: each for name in STUDIES[study] if (each := results["variants"].get(name)) and each["runs"]}
+    return found if len(found) > 1 else {}
 
 
 def _over(runs: Iterable[Mapping[str, Any]], figure: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ SLOTS = 40
 """Episodes side by side where there are pools: a batch is learned after each of their steps."""
 PAPER: Mapping[str, Any] = {"attention": "literal", "sees": "sums", "masked": False, "earns": "thought"}
 OURS: Mapping[str, Any] = {"attention": "tokens", "sees": "hosts", "masked": True}
-COUNT = OURS | {"earns": "count"}
+COUNT: Mapping[str, Any] = {**OURS, "earns": "count"}
 
 
 @dataclass(frozen=True)

@@ -149,10 +149,10 @@ class GpuVector:
 
     def advice(self, rows: IntArray) -> IntArray:
         """The expert's, what the reward in thought values most; where tasks are counted that of ``frugal``."""
-        if self._earns == "count":
-            cluster, wait = least_wasted(self._seen), waits(self._seen)
-        else:
-            cluster, wait = self._rewards(Reading.THOUGHT)[:, :-1].argmax(axis=1), (self._seen.hosts < 0).all(axis=1)
+        cluster, wait = least_wasted(self._seen), waits(self._seen)
+        if self._earns != "count":
+            cluster = self._rewards(Reading.THOUGHT)[:, :-1].argmax(axis=1)
+            wait = np.all(self._seen.hosts < 0, axis=1)
         number = (self._order == cluster[:, None]).argmax(axis=1)
         found: IntArray = np.where(wait, CLUSTERS, number)[rows]
         return found
