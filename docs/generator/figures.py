@@ -10,7 +10,7 @@ from ces_experiments.amounts import report as amounts_report
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import provenance
 from ces_experiments.dashboard import report as dashboard_report
-from ces_experiments.gpus import clusters_report, fgd_report
+from ces_experiments.gpus import clusters_report, fgd_report, learning_report
 from ces_experiments.gpus import mix_report as gpu_mix_report
 from ces_experiments.learned import (
     curves_report,
@@ -46,6 +46,7 @@ REPORTS: dict[str, Report] = {
     "gpus": fgd_report.REPORT,
     "gpu-clusters": clusters_report.REPORT,
     "gpu-mix": gpu_mix_report.REPORT,
+    "gpu-learning": learning_report.REPORT,
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
     "malleable": mix_report.REPORT,
@@ -56,7 +57,7 @@ REPORTS: dict[str, Report] = {
     "elastic-speeds": speeds.REPORT,
     "dashboard": dashboard_report.REPORT,
 }
-PAGES = {"elastic-edge": "elastic", "elastic-speeds": "elastic"}
+PAGES = {"gpu-learning": "gpu-clusters", "elastic-edge": "elastic", "elastic-speeds": "elastic"}
 """Where a benchmark has no page of its own name."""
 
 

@@ -60,8 +60,8 @@ JOINED = {"a": "b", "b": "a"}
 
 
 class Books:
-    """A manager, as far as parts go. ``refuses``: why it holds none, ``refusals`` times; ``decisions``: what it was told
-    as a home."""
+    """A manager, as far as parts go. ``refuses``: why it holds none, ``refusals`` times; ``decisions``: what it was
+    told as a home."""
 
     def __init__(self, region: Region) -> None:
         self.region = region

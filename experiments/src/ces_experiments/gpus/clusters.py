@@ -13,21 +13,26 @@ import typer
 from rich.progress import Progress
 
 from ces_core.gpus.bound import upper_bound
+from ces_core.gpus.frugal import Frugal
+from ces_core.gpus.model import Models
 from ces_core.gpus.plan import plan
-from ces_core.gpus.rules import CLUSTER_RULES
+from ces_core.gpus.rules import CLUSTER_RULES, ClusterRule
 from ces_core.gpus.scores import POLICIES
+from ces_core.gpus.sight import Usual
+from ces_core.learned.clusters import SHIPPED, learned_rule
 from ces_experiments.common import cells
 from ces_experiments.common.console import ContradictionError, told
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
 from ces_experiments.gpus.trace import nodes, tasks
 from ces_sim.gpus.episode import by_node, by_rule, planned
-from ces_sim.gpus.scenarios import SCENARIOS, Drawn, draw
+from ces_sim.gpus.scenarios import SCENARIOS, Drawn, Source, draw
 
 LIST = "default"
 PLAN = "offline-plan"
 BY_NODE = {f"node-{name}": policy for name, policy in POLICIES.items()}
-CONTENDERS = (*CLUSTER_RULES, *BY_NODE)
+FRUGAL, LEARNED = "frugal", "learned"
+CONTENDERS = (*CLUSTER_RULES, FRUGAL, LEARNED, *BY_NODE)
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def decided(cell: Cell) -> dict[str, Any]:
             if who in BY_NODE:
                 found[who] = by_node(drawn, BY_NODE[who], cell.seed)
             else:
-                found[who] = by_rule(drawn, CLUSTER_RULES[who], cell.seed)
+                found[who] = by_rule(drawn, _rule(who, cell.scenario), cell.seed)
         best = plan(drawn.nodes, drawn.tasks, bound, np.random.default_rng(cell.seed), cell.rounds)
         found[PLAN] = planned(drawn, best)
     except ValueError as error:
@@ -120,6 +125,17 @@ def decided(cell: Cell) -> dict[str, Any]:
         if seconds := figures.pop("decision_s", None):
             figures["decision_ms"] = 1000 * fmean(seconds)
     return {"bound": bound.most, "contenders": found}
+
+
+@functools.cache
+def _rule(who: str, scenario: str) -> ClusterRule:
+    """What was learned on D1 decides where nothing was learned on the scenario itself."""
+    if who in CLUSTER_RULES:
+        return CLUSTER_RULES[who]
+    usual = map(Models().asked, Source.of(SCENARIOS[scenario], nodes(), tasks(LIST)).usual)
+    if who == FRUGAL:
+        return Frugal(Usual.of(usual))
+    return learned_rule(SHIPPED.get(scenario, SHIPPED["D1"]), usual)
 
 
 @functools.lru_cache(maxsize=1)

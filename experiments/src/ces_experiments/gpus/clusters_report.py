@@ -15,6 +15,15 @@ from ces_experiments.gpus.clusters import Question, measure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FIGURES = {
+    "placed": ("deployed", 1), "judged": ("judged", 1), "wrong": ("wrong", 1), "CPU": ("cpu_used", 3),
+    "sd": ("cpu_sd", 3), "memory": ("memory_used", 3), "sd ": ("memory_sd", 3),
+    "GPU memory": ("card_memory_used", 3), "sd  ": ("card_memory_sd", 3), "GPU": ("milli_used", 3),
+    "sd   ": ("milli_sd", 3), "eq 27": ("idle", 3), "eq 28": ("variance", 4), "GPU variance": ("gpu_variance", 4),
+    "fragmented": ("fragmented", 3), "return after": ("return_after", 0), "in thought": ("return_thought", 0),
+}  # fmt: skip
+"""Heading -> figure of an episode, and with how many digits it is told."""
+
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
     """Tasks placed in all scenarios, and for each scenario everything else."""
@@ -41,20 +50,13 @@ def _placed(scenarios: Mapping[str, Any], seeds: int) -> Grid:
 
 
 def _grid(name: str, found: Mapping[str, Any], seeds: int) -> Grid:
-    columns = {
-        "placed": ("deployed", 1), "judged": ("judged", 1), "wrong": ("wrong", 1), "CPU": ("cpu_used", 3),
-        "sd": ("cpu_sd", 3), "memory": ("memory_used", 3), "sd ": ("memory_sd", 3),
-        "GPU memory": ("card_memory_used", 3), "sd  ": ("card_memory_sd", 3), "GPU": ("milli_used", 3),
-        "sd   ": ("milli_sd", 3), "eq 27": ("idle", 3), "eq 28": ("variance", 4), "GPU variance": ("gpu_variance", 4),
-        "fragmented": ("fragmented", 3), "return after": ("return_after", 0), "in thought": ("return_thought", 0),
-    }  # fmt: skip
     rows = []
     for who in _who({name: found}):
         figures = found["contenders"][who]
         ms = f"{figures['decision_ms']['mean']:.3f}" if "decision_ms" in figures else "-"
-        rows.append([who, *(f"{figures[key]['mean']:.{digits}f}" for key, digits in columns.values()), ms])
+        rows.append([who, *(f"{figures[key]['mean']:.{digits}f}" for key, digits in FIGURES.values()), ms])
     title = f"{name}: means of {seeds} draws; shares used, and deviations over clusters."
-    return Grid(title, ["who decides", *columns, "decision, ms"], rows)
+    return Grid(title, ["who decides", *FIGURES, "decision, ms"], rows)
 
 
 def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:

@@ -1,11 +1,14 @@
-"""``ces bench gpus``, ``gpu-clusters`` and ``gpu-mix``, found through the entry-point group ``ces.bench``."""
+"""``ces bench gpus``, ``gpu-clusters``, ``gpu-learning`` and ``gpu-mix``, found through the entry-point group ``ces.bench``."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from ces_core.gpus.scores import POLICIES
 from ces_core.registry import DEFAULT, available
 from ces_experiments.common import options
 from ces_experiments.common.command import ON_CLUSTER, PLOTS, Option, command
+from ces_experiments.gpus.variants import STUDIES
 from ces_sim.gpus.scenarios import SCENARIOS
 
 PROCESSES = Option("processes", int, 1, "simulations at once", more=options.at_least(1))
@@ -99,4 +102,40 @@ gpu_mix = command(
         *ON_CLUSTER,
     ],
     help="Tasks with shares of cards, whole ones and none come and go, placed by the service's solver with FGD or not.",
+)  # fmt: skip
+
+def _studies(flag: str, text: str) -> tuple[str, ...]:
+    from ces_experiments.gpus.clusters import LIST
+
+    found = options.names(flag, text, STUDIES)
+    _lists(flag, LIST)
+    return found
+
+
+def _torch() -> None:
+    from ces_rl.needs import require_torch
+
+    require_torch()
+
+
+gpu_learning = command(
+    "gpu-learning",
+    "gpus.learning:LEARNING",
+    [
+        Option("studies", str, ",".join(STUDIES), "what is compared, separated by commas", read=_studies),
+        Option("episodes", int, 1000, "that a run learns from", more=options.at_least(1)),
+        Option("seeds", int, 10, "runs of each of algorithms and counting", more=options.between(1, 1000)),
+        Option("few", int, 3, "runs of each other variant", more=options.between(1, 1000)),
+        options.SEED(0, "of the first run; the next has the next"),
+        Option("draws", int, 10, "of hosts and tasks to judge on", more=options.between(1, 1000)),
+        Option(
+            "seconds", float | None, None, "of CPU after which a run ends with the episodes it has had",
+            more=options.at_least(1) | {"show_default": False},
+        ),
+        Option("keep", Path | None, None, "a folder for the policies that count tasks", more={"show_default": False}),
+        PROCESSES,
+        PLOTS,
+    ],
+    needs=_torch,
+    help="Algorithms learn to send tasks that share GPUs to clusters of hosts, and are judged on other draws.",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ces_core.compiled.jit import compiled
+from ces_core.compiled.jit import compiled, inner
 from ces_core.gpus.model import CARD, Asked, Fleet, Integers
 from ces_core.gpus.scores import fits, tightest_card
 
@@ -20,19 +20,26 @@ Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 
+@inner
+def host_of(fleet: Fleet, first: int, size: int, task: Asked) -> int:
+    """That a task would get of the ``size`` hosts from ``first`` on, -1 where it fits on none."""
+    best, least, found = 0, 0, -1
+    for host in range(first, first + size):
+        if not fits(fleet, host, task):
+            continue
+        left = 0
+        if task.gpus > 0:
+            left = fleet.milli[host, tightest_card(fleet, host, task)]
+        cpu = fleet.cpu[host]
+        if found < 0 or left < best or (left == best and cpu < least):
+            best, least, found = left, cpu, host
+    return found
+
+
 @compiled
 def _hosts(fleet: Fleet, size: int, task: Asked, found: Integers) -> None:
     for cluster in range(len(found)):
-        best, least, found[cluster] = 0, 0, -1
-        for host in range(cluster * size, (cluster + 1) * size):
-            if not fits(fleet, host, task):
-                continue
-            left = 0
-            if task.gpus > 0:
-                left = fleet.milli[host, tightest_card(fleet, host, task)]
-            cpu = fleet.cpu[host]
-            if found[cluster] < 0 or left < best or (left == best and cpu < least):
-                best, least, found[cluster] = left, cpu, host
+        found[cluster] = host_of(fleet, cluster * size, size, task)
 
 
 @compiled
@@ -54,7 +61,7 @@ class Clusters:
         """With nothing running. Raises ValueError where a cluster has none of a resource, or hosts are left over."""
         if len(fleet.cpu) % size or not len(fleet.cpu):
             raise ValueError(f"{len(fleet.cpu)} hosts are no clusters of {size}")
-        total = _sums(fleet, size)
+        total = sums(fleet, size)
         if not (total > 0).all():
             raise ValueError("every cluster needs CPU, memory and cards with memory")
         return Clusters(fleet, size, total)
@@ -65,7 +72,7 @@ class Clusters:
 
     def free(self) -> Floats:
         """Shape (clusters, resources)."""
-        return _sums(self.fleet, self.size)
+        return sums(self.fleet, self.size)
 
     def used(self) -> Floats:
         """As a share of what there is, shape (clusters, resources)."""
@@ -98,7 +105,8 @@ def wanted(task: Asked) -> Floats:
     return np.array([task.cpu, task.memory, task.gpus * task.card_memory, task.gpus * task.milli], np.float64)
 
 
-def _sums(fleet: Fleet, size: int) -> Floats:
+def sums(fleet: Fleet, size: int) -> Floats:
+    """What is free of each cluster of ``size`` hosts, shape (clusters, resources)."""
     columns = fleet.cpu, fleet.memory, fleet.card_memory.sum(axis=1), fleet.milli.sum(axis=1)
     found: Floats = np.stack(columns, axis=1).reshape(-1, size, len(columns)).sum(axis=1).astype(np.float64)
     return found

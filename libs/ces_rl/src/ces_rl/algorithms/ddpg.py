@@ -137,7 +137,7 @@ class Ddpg(SeededRun):
         loss = -self.networks["critics"][0](*batch.observation, action).mean()
         self._descend("actor", loss)
         self.follow()
-        return {"actor_loss": float(loss)}
+        return {"actor_loss": loss.item()}
 
     def goal(self, batch: Steps) -> torch.Tensor:
         """(N,) what a step is worth: its reward, and what target networks make of what follows (eq 21)."""

@@ -81,7 +81,7 @@ class Sac(Ddpg):
         even = torch.log(batch.mask.sum(dim=1).float())
         self._descend("alpha", (self.log_alpha * (entropy - self.settings.entropy * even)).mean())
         self.follow()
-        return {"actor_loss": float(loss), "entropy": float(entropy.mean()), "alpha": float(alpha)}
+        return {"actor_loss": loss.item(), "entropy": float(entropy.mean()), "alpha": alpha.item()}
 
     def _chances(self, observation: tuple[torch.Tensor, ...], mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(B, actions) of each action, and their logarithms, 0 where it is not allowed."""

@@ -30,6 +30,11 @@ class Scenario:
     whole: bool = False
     loose: float = 0.0
 
+    @property
+    def smallest_card(self) -> int:
+        """MiB of it."""
+        return min(CARD_MEMORY[model] for model in self.models)
+
 
 SCENARIOS = {
     scenario.name: scenario
@@ -52,24 +57,41 @@ class Drawn:
     usual: tuple[GpuTask, ...]
 
 
+@dataclass(frozen=True)
+class Source:
+    """What is drawn from. ``hosts``: those with the scenario's models. ``usual``: all tasks that could be drawn."""
+
+    scenario: Scenario
+    hosts: tuple[GpuNode, ...]
+    usual: tuple[GpuTask, ...]
+
+    @staticmethod
+    def of(scenario: Scenario, nodes: Sequence[GpuNode], tasks: Sequence[GpuTask]) -> Source:
+        """From all nodes, sorted by name, and all tasks, in the order of their file. Raises ValueError where there are
+        too few."""
+        hosts = [replace(node, card_memory=CARD_MEMORY[node.model]) for node in nodes if node.model in scenario.models]
+        usual = [task for task in tasks if task.gpus and (scenario.whole or task.milli < CARD)]
+        for what, there, needed in (("hosts", len(hosts), HOSTS), ("tasks", len(usual), scenario.tasks)):
+            if there < needed:
+                raise ValueError(f"{scenario.name} needs {needed} {what}, and there are {there}")
+        memory = scenario.smallest_card
+        asking = tuple(replace(task, card_memory=memory * task.milli // CARD) for task in usual)
+        return Source(scenario, tuple(hosts), asking)
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Hosts and tasks, neither twice."""
+        scenario, memory = self.scenario, self.scenario.smallest_card
+        chosen = tuple(self.hosts[place] for place in rng.choice(len(self.hosts), HOSTS, replace=False))
+        stream = [self.usual[place] for place in rng.choice(len(self.usual), scenario.tasks, replace=False)]
+        if scenario.loose:
+            factors = rng.uniform(1 - scenario.loose, 1 + scenario.loose, len(stream))
+            stream = [
+                replace(task, card_memory=min(memory, int(task.card_memory * factor)))
+                for task, factor in zip(stream, factors, strict=True)
+            ]
+        return Drawn(chosen, tuple(stream), self.usual)
+
+
 def draw(scenario: Scenario, nodes: Sequence[GpuNode], tasks: Sequence[GpuTask], rng: np.random.Generator) -> Drawn:
-    """From all nodes, sorted by name, and all tasks, in the order of their file; neither twice. Raises ValueError where
-    there are too few."""
-    hosts = [node for node in nodes if node.model in scenario.models]
-    usual = [task for task in tasks if task.gpus and (scenario.whole or task.milli < CARD)]
-    for what, there, needed in (("hosts", len(hosts), HOSTS), ("tasks", len(usual), scenario.tasks)):
-        if there < needed:
-            raise ValueError(f"{scenario.name} needs {needed} {what}, and there are {there}")
-    chosen = [hosts[place] for place in rng.choice(len(hosts), HOSTS, replace=False)]
-    memory = min(CARD_MEMORY[model] for model in scenario.models)
-    asking = [replace(task, card_memory=memory * task.milli // CARD) for task in usual]
-    stream = [asking[place] for place in rng.choice(len(asking), scenario.tasks, replace=False)]
-    if scenario.loose:
-        factors = rng.uniform(1 - scenario.loose, 1 + scenario.loose, len(stream))
-        stream = [
-            replace(task, card_memory=min(memory, int(task.card_memory * factor)))
-            for task, factor in zip(stream, factors, strict=True)
-        ]
-    return Drawn(
-        tuple(replace(node, card_memory=CARD_MEMORY[node.model]) for node in chosen), tuple(stream), tuple(asking)
-    )
+    """One from :class:`Source`. Raises ValueError where there are too few nodes or tasks."""
+    return Source.of(scenario, nodes, tasks).draw(rng)

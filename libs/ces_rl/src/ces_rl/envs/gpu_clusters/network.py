@@ -1,17 +1,31 @@
 """The network of the EADE-DDPG paper: attention of 128 on the input, then layers of 128 and 64 with ReLU.
 
-``literal``: the whole state is one token, so that attention is a linear layer. ``tokens``: every cluster is a token,
-with what is free of it and what the task asks for; each gets a score of its own by the same layers.
+``none``: the layers alone. ``literal``: the whole state is one token, so that attention is a linear layer. ``tokens``:
+every cluster is a token, with what is seen of it and of the task; each gets a score of its own by the same layers.
+All take what is allowed as well; only :class:`ClusterPolicy` heeds it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
-from ces_rl.envs.gpu_clusters.vector import ACTIONS, ASKED, CLUSTERS, RESOURCES
+from ces_rl.algorithms.choices import FORBIDDEN
+from ces_rl.envs.gpu_clusters.vector import ACTIONS, CLUSTERS
 
-WIDTH, HIDDEN = 128, (128, 64)
+WIDTH = 128
+
+
+@dataclass(frozen=True)
+class Shape:
+    """``cluster`` and ``task``: how much is seen of each; ``hidden``: widths of the two layers."""
+
+    attention: str
+    cluster: int
+    task: int
+    hidden: tuple[int, int]
 
 
 class Attending(nn.Module):
@@ -27,51 +41,61 @@ class Attending(nn.Module):
         return found
 
 
-def layers(inputs: int, outputs: int) -> nn.Sequential:
+def layers(inputs: int, hidden: tuple[int, int], outputs: int) -> list[nn.Module]:
     """The two hidden ones and the last."""
-    first, second = HIDDEN
-    return nn.Sequential(
-        nn.ReLU(), nn.Linear(inputs, first), nn.ReLU(), nn.Linear(first, second), nn.ReLU(), nn.Linear(second, outputs)
-    )
+    first, second = hidden
+    return [nn.Linear(inputs, first), nn.ReLU(), nn.Linear(first, second), nn.ReLU(), nn.Linear(second, outputs)]
 
 
 class OneVector(nn.Module):
     """One vector in, ``outputs`` numbers out. ``more``: numbers beside the state, such as an action."""
 
-    def __init__(self, outputs: int, more: int = 0) -> None:
+    def __init__(self, shape: Shape, outputs: int, more: int = 0) -> None:
         super().__init__()
-        self.attention = Attending(CLUSTERS * RESOURCES + ASKED + more)
-        self.layers = layers(WIDTH, outputs)
+        inputs = CLUSTERS * shape.cluster + shape.task + more
+        attends = shape.attention != "none"
+        self.attention = Attending(inputs) if attends else None
+        between: list[nn.Module] = [nn.ReLU()] if attends else []
+        self.layers = nn.Sequential(*between, *layers(WIDTH if attends else inputs, shape.hidden, outputs))
 
-    def forward(self, free: Tensor, asked: Tensor, *more: Tensor) -> Tensor:
-        state = torch.cat([free.flatten(1), asked, *more], dim=1)
-        found: Tensor = self.layers(self.attention(state.unsqueeze(1)).squeeze(1))
+    def forward(self, clusters: Tensor, task: Tensor, allowed: Tensor, *more: Tensor) -> Tensor:
+        state = torch.cat([clusters.flatten(1), task, *more], dim=1)
+        if self.attention is not None:
+            state = self.attention(state.unsqueeze(1)).squeeze(1)
+        found: Tensor = self.layers(state)
         return found
 
 
 class Tokens(nn.Module):
     """A number for each cluster and for waiting, (B, ACTIONS)."""
 
-    def __init__(self) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        inputs = RESOURCES + ASKED
+        inputs = shape.cluster + shape.task
         self.attention = Attending(inputs)
-        self.each, self.waiting = layers(WIDTH + inputs, 1), layers(WIDTH, 1)
+        self.each = nn.Sequential(nn.ReLU(), *layers(WIDTH + inputs, shape.hidden, 1))
+        self.waiting = nn.Sequential(nn.ReLU(), *layers(WIDTH + shape.task, shape.hidden, 1))
 
-    def forward(self, free: Tensor, asked: Tensor) -> Tensor:
-        tokens = torch.cat([free, asked.unsqueeze(1).expand(-1, CLUSTERS, -1)], dim=2)
+    def forward(self, clusters: Tensor, task: Tensor, allowed: Tensor) -> Tensor:
+        tokens = torch.cat([clusters, task.unsqueeze(1).expand(-1, CLUSTERS, -1)], dim=2)
         attended = self.attention(tokens)
         each = self.each(torch.cat([attended, tokens], dim=2)).squeeze(2)
-        return torch.cat([each, self.waiting(attended.mean(dim=1))], dim=1)
+        return torch.cat([each, self.waiting(torch.cat([attended.mean(dim=1), task], dim=1))], dim=1)
+
+
+def scoring(shape: Shape) -> nn.Module:
+    """A number for each action."""
+    return Tokens(shape) if shape.attention == "tokens" else OneVector(shape, ACTIONS)
 
 
 class ClusterPolicy(nn.Module):
-    """(B, ACTIONS) scores and (B,) values, by networks that share nothing."""
+    """(B, ACTIONS) scores, least for what is not allowed, and (B,) values, by networks that share nothing."""
 
-    def __init__(self, attention: str) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.actor: nn.Module = OneVector(ACTIONS) if attention == "literal" else Tokens()
-        self.critic = OneVector(1)
+        self.actor = scoring(shape)
+        self.critic = OneVector(shape, 1)
 
-    def forward(self, free: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
-        return self.actor(free, asked), self.critic(free, asked).squeeze(1)
+    def forward(self, clusters: Tensor, task: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.actor(clusters, task, allowed).masked_fill(allowed == 0, FORBIDDEN)
+        return scores, self.critic(clusters, task, allowed).squeeze(1)

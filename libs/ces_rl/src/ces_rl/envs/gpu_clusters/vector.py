@@ -8,54 +8,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ces_core.gpus.clusters import DELAY, wanted
-from ces_core.gpus.model import GpuNode, GpuTask
-from ces_core.gpus.rewards import Reading, rewards
+from ces_core.compiled.jit import compiled
+from ces_core.gpus.clusters import Floats, sums
+from ces_core.gpus.frugal import least_wasted, waits
+from ces_core.gpus.model import CARD, Asked, Fleet, Integers, Models
+from ces_core.gpus.rewards import TAU, WRONG, Reading, scaled
+from ces_core.gpus.scores import card_fits, tightest_card
+from ces_core.gpus.sight import Usual, View, amounts, look
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
-from ces_sim.gpus.episode import Episode
-from ces_sim.gpus.scenarios import CLUSTER, HOSTS, Scenario, draw
+from ces_sim.gpus.scenarios import CLUSTER, HOSTS, Drawn, Source
 
 CLUSTERS = HOSTS // CLUSTER
 ACTIONS = CLUSTERS + 1
 """A cluster, or in the last place to wait."""
-RESOURCES, ASKED = 4, 5
 EARNS = ("after", "thought", "count")
-"""The two readings of the paper's reward, and 1 for a placed task."""
+"""The two readings of the paper's reward, and for a placed task its share of the stream."""
+UNIT = -WRONG
+"""In which the paper's reward is earned: what learns sees at most 1 a step."""
+
+
+@compiled
+def _place(fleet: Fleet, tasks: Integers, hosts: Integers) -> None:
+    for stream in range(len(hosts)):
+        host, row = hosts[stream], tasks[stream]
+        if host < 0:
+            continue
+        task = Asked(row[0], row[1], row[2], row[3], row[4], row[5])
+        fleet.cpu[host] -= task.cpu
+        fleet.memory[host] -= task.memory
+        more = task.gpus
+        for each in range(fleet.cards[host]):
+            card = tightest_card(fleet, host, task) if task.milli < CARD else each
+            if more > 0 and card_fits(fleet, host, card, task):
+                fleet.milli[host, card] -= task.milli
+                fleet.card_memory[host, card] -= task.card_memory
+                more -= 1
 
 
 class GpuVector:
-    """See :class:`ces_rl.envs.base.VectorEnv`. Observations are what is free of each cluster, as shares (rows,
-    clusters, resources), and what the task asks for, as shares of a mean cluster, with the share of the stream that is
-    still to come (rows, 5).
+    """See :class:`ces_rl.envs.base.VectorEnv`. Observations are what ``view`` shows of clusters and of the task, and
+    the mask. Each stream's clusters lie in one fleet, and all streams are looked at together."""
 
-    With ``masked`` only right actions are allowed; to wait is one of them wherever what is earned is the count.
-    """
-
-    def __init__(
-        self, scenario: Scenario, trace: tuple[Sequence[GpuNode], Sequence[GpuTask]], slots: int, seed: int,
-        *, earns: str, masked: bool,
-    ) -> None:  # fmt: skip
-        self._scenario, self._trace, self.slots = scenario, trace, slots
-        self._earns, self._masked, self._seed, self._count = earns, masked, seed, 0
-        self.episodes: list[Episode] = []
+    def __init__(self, source: Source, slots: int, seed: int, *, earns: str, view: View) -> None:
+        self._source, self.slots, self._earns, self._view = source, slots, earns, view
+        self._seed, self._count, self._models = seed, 0, Models()
+        self._usual = Usual.of(self._models.asked(task) for task in source.usual)
+        self._places, self._length = np.arange(slots), source.scenario.tasks
+        self.drawn: list[Drawn] = []
+        self._mask = np.ones((slots, ACTIONS), np.bool_)
+        self.placed, self.judged, self.wrong, self._at = np.zeros((4, slots), np.int64)
 
     @property
     def running(self) -> BoolArray:
-        return np.array([not episode.over for episode in self.episodes], np.bool_)
+        found: BoolArray = self._at < self._length
+        return found
 
     @property
     def mask(self) -> BoolArray:
-        found = np.ones((self.slots, ACTIONS), np.bool_)
-        if self._masked:
-            for slot, episode in enumerate(self.episodes):
-                if not episode.over:
-                    found[slot] = self._allowed(episode)
-        return found
-
-    def _allowed(self, episode: Episode) -> BoolArray:
-        there = episode.clusters.hosts(episode.task) >= 0
-        return np.append(there, self._earns == "count" or not there.any())
+        return self._mask
 
     @property
     def success(self) -> BoolArray:
@@ -64,44 +75,87 @@ class GpuVector:
     @property
     def score(self) -> FloatArray:
         """(slots,) tasks placed."""
-        return np.array([len(episode.placed) for episode in self.episodes], np.float64)
+        return self.placed.astype(np.float64)
 
     def reset(self, progress: float, group: int = 1) -> None:
         """A draw for every ``group`` slots, by the seed, how often this was called, and which of them it is."""
-        nodes, tasks = self._trace
         drawn = [
-            draw(self._scenario, nodes, tasks, np.random.default_rng([self._seed, self._count, number]))
+            self._source.draw(np.random.default_rng([self._seed, self._count, number]))
             for number in range(-(-self.slots // group))
         ]
         self._count += 1
-        self.episodes = [Episode.of(drawn[slot // group]) for slot in range(self.slots)]
+        self.begin([drawn[slot // group] for slot in range(self.slots)])
+
+    def begin(self, drawn: Sequence[Drawn]) -> None:
+        """With these draws, one for each slot."""
+        self.drawn, models = list(drawn), self._models
+        streams = {id(each): [models.asked(task) for task in each.tasks] for each in self.drawn}
+        self._tasks = np.array([streams[id(each)] for each in self.drawn], np.int64)
+        self._fleet = models.fleet([node for each in self.drawn for node in each.nodes])
+        self._total = sums(self._fleet, CLUSTER).reshape(self.slots, CLUSTERS, -1)
+        self.placed, self.judged, self.wrong, self._at = np.zeros((4, self.slots), np.int64)
+        self._look()
+
+    def _look(self) -> None:
+        at = np.minimum(self._at, self._length - 1)
+        self._asked = self._tasks[self._places, at]
+        self._seen = look(self._fleet, CLUSTER, self._total, self._asked, self._length - self._at - 1, self._usual)
+        self._clusters, self._task, self._mask, self._order = self._view.shown(self._seen)
+        over = ~self.running
+        self._task[over], self._mask[over] = 0.0, True
 
     def observe(self, rows: IntArray) -> tuple[NDArray[Any], ...]:
-        free = np.zeros((len(rows), CLUSTERS, RESOURCES), np.float32)
-        asked = np.zeros((len(rows), ASKED), np.float32)
-        for row, slot in enumerate(rows):
-            episode = self.episodes[slot]
-            total = episode.clusters.total
-            free[row] = episode.clusters.free() / total
-            if not episode.over:
-                asked[row, :RESOURCES] = wanted(episode.task) / total.mean(axis=0)
-                asked[row, RESOURCES] = 1 - episode.at / len(episode.asked)
-        return free, asked
+        return self._clusters[rows], self._task[rows], self._mask[rows].astype(np.float32)
 
     def step(self, actions: IntArray) -> NDArray[np.float32]:
-        earned = np.zeros(self.slots, np.float32)
-        for slot, episode in enumerate(self.episodes):
-            if episode.over:
-                continue
-            before = len(episode.placed)
-            reward = episode.step(DELAY if actions[slot] == CLUSTERS else int(actions[slot]))
-            earned[slot] = len(episode.placed) - before if self._earns == "count" else reward[Reading(self._earns)]
-        return earned
+        running, hosts = self.running, self._seen.hosts
+        waits = actions == CLUSTERS
+        cluster = self._order[self._places, np.minimum(actions, CLUSTERS - 1)]
+        host = np.where(waits, -1, hosts[self._places, cluster])
+        placed = running & (host >= 0)
+        rightly = running & waits & (hosts < 0).all(axis=1)
+        if self._earns == "count":
+            earned = placed / self._length
+        else:
+            rewards = self._rewards(Reading(self._earns))
+            earned = rewards[self._places, np.where(waits, CLUSTERS, cluster)] / UNIT
+        _place(self._fleet, self._asked, np.where(placed, host, -1))
+        self.placed += placed
+        self.judged += rightly
+        self.wrong += running & ~placed & ~rightly
+        self._at += running
+        self._look()
+        found: NDArray[np.float32] = np.where(running, earned, 0.0).astype(np.float32)
+        return found
+
+    def _rewards(self, reading: Reading) -> Floats:
+        """(slots, actions): as :func:`ces_core.gpus.rewards.rewards` of each stream."""
+        there = self._seen.hosts >= 0
+        now = (1 - self._seen.free / self._total).mean(axis=2)
+        after = now + (amounts(self._asked)[:, None] / self._total).mean(axis=2)
+        if reading is Reading.THOUGHT:
+            least = np.where(there, after, np.inf).min(axis=1, keepdims=True)
+            most = np.where(there, after, -np.inf).max(axis=1, keepdims=True)
+        else:
+            others = np.where(np.eye(CLUSTERS, dtype=bool), after[:, :, None], now[:, None, :])
+            least, most = others.min(axis=2), others.max(axis=2)
+        some = there.any(axis=1)
+        found = np.full((self.slots, ACTIONS), WRONG)
+        # Without the others, whose extremes are infinite.
+        value, least, most = (np.where(there, np.broadcast_to(each, there.shape), 0.0) for each in (after, least, most))
+        found[:, :-1] = np.where(there, (scaled(value, least, most) - 1.0) * TAU, WRONG)
+        found[~some, -1] = 0.0
+        return found
 
     def advice(self, rows: IntArray) -> IntArray:
-        """The expert's: what the reward in thought values most."""
-        found = [rewards(self.episodes[slot].clusters, self.episodes[slot].task, Reading.THOUGHT) for slot in rows]
-        return np.array([each.argmax() for each in found], np.int64)
+        """The expert's, what the reward in thought values most; where tasks are counted that of ``frugal``."""
+        cluster, wait = least_wasted(self._seen), waits(self._seen)
+        if self._earns != "count":
+            cluster = self._rewards(Reading.THOUGHT)[:, :-1].argmax(axis=1)
+            wait = np.all(self._seen.hosts < 0, axis=1)
+        number = (self._order == cluster[:, None]).argmax(axis=1)
+        found: IntArray = np.where(wait, CLUSTERS, number)[rows]
+        return found
 
     def state(self) -> list[int]:
         return [self._count]
