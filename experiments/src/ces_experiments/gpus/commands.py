@@ -1,4 +1,4 @@
-"""``ces bench gpus``, ``gpu-clusters``, ``gpu-learning``, ``gpu-mix``, found through the entry-point group ``ces.bench``."""
+"""``ces bench gpus``, ``gpu-clusters``, ``gpu-learning``, ``gpu-mix``: entry points of the group ``ces.bench``."""
 
 from __future__ import annotations
 

@@ -139,6 +139,6 @@ class Board:
 
     def _overlaps(self, region: str, block: IPv4Network, now: float) -> list[str]:
         """The other regions whose blocks meet this one's, by what they told of late."""
-        told = {name: heard.summary.block for name, heard in self._heard.items() if heard and now - heard.at <= OLD_S}
+        told = {name: heard.summary.block for name, heard in self._heard.items() if heard and now - heard.made <= OLD_S}
         others = {self._region: self._block, **told}
         return [name for name, other in others.items() if name != region and other.overlaps(block)]
