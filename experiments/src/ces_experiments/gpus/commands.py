@@ -104,6 +104,7 @@ gpu_mix = command(
     help="Tasks with shares of cards, whole ones and none come and go, placed by the service's solver with FGD or not.",
 )  # fmt: skip
 
+
 def _studies(flag: str, text: str) -> tuple[str, ...]:
     from ces_experiments.gpus.clusters import LIST
 

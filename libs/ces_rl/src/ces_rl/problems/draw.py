@@ -142,6 +142,8 @@ def draw_one(random: IntArray, scale: float, nodes: int, tasks: int) -> ProblemV
         link_squares=0.0,
         weights=np.full(3, 1.0 / 3.0),
         worth=np.zeros(0),
+        cards=np.zeros((0, 0)),
+        per_card=0.0,
     )
 
 
