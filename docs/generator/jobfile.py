@@ -6,7 +6,8 @@ from typing import Any
 
 from ces_common.elastic import Elastic, Speed, Workers
 from ces_common.fields import Document
-from ces_common.jobfile import Edge, Flows, Input, JobFile, Range, Restart, Secret, TaskGroup
+from ces_common.flowfile import Edge, Flows, Input, Range
+from ces_common.jobfile import JobFile, Restart, Secret, TaskGroup
 from ces_common.resources import Constraints, Resources
 from generator import fields
 from generator.words import JOB_FIELDS

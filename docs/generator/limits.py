@@ -173,8 +173,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
     ],
     "Jobs": [
         ("tasks", f"{C}.jobfile.MAX_TASKS", number, FILE),
-        ("flows, inputs among them", f"{C}.jobfile.MAX_FLOWS", number, FILE),
-        ("datasets of one input", f"{C}.jobfile.MAX_DATASETS", number, FILE),
+        ("flows, inputs among them", f"{C}.flowfile.MAX_FLOWS", number, FILE),
+        ("datasets of one input", f"{C}.flowfile.MAX_DATASETS", number, FILE),
         ("all that one task reads, written out", f"{C}.jobfile.MAX_INPUTS", characters, FILE),
         ("variables of one task", f"{C}.jobfile.MAX_ENV", number, FILE),
         ("`regions` that it names", f"{C}.jobfile.MAX_REGIONS", number, FILE),

@@ -3,7 +3,8 @@
 import pytest
 from cluster_state import MBIT, NOW, job, node, view_of, wire
 
-from ces_common.jobfile import Flow, FlowMode
+from ces_common.flowfile import FlowMode
+from ces_common.jobfile import Flow
 from ces_common.messages.checkpoints import JobCheckpoints, StoredCheckpoint
 from ces_common.messages.desired import (
     CheckpointReader,

@@ -12,26 +12,22 @@ from ces_common.deadline import JobDeadline
 from ces_common.disconnect import DEFAULT, Disconnect
 from ces_common.elastic import Elastic
 from ces_common.fields import (
-    DatasetName,
     Document,
-    EndName,
     EnvName,
     Name,
-    NodeName,
     Plain,
     RegionName,
     SecretName,
 )
+from ces_common.flowfile import MAX_FLOWS, FlowMode, Flows
 from ces_common.names import NODE_MARK, node_end
-from ces_common.quantities import Bandwidth, Duration, format_cpu, format_duration
+from ces_common.quantities import Duration, format_cpu, format_duration
 from ces_common.resources import WHOLE, Constraints, Resources, asked_of_cards, wrong_gpus
 from ces_common.topologies import topology_pairs
 
 MAX_TASKS = 512
 MAX_ENV = 1024  # variables of one task
-MAX_DATASETS = 64  # of one input
 MAX_SECRETS = 16  # of one task
-MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 MAX_INPUTS = 120_000  # characters of one task's: Linux lets no variable, so CES_INPUTS, have more than 128 KiB
 ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at most
 LONGEST_RUN = 3650 * 86400  # seconds that a job may say it takes: a date can still be worked out from it
@@ -77,58 +73,7 @@ class TaskGroup(Document):
         return ["python", self.script] if self.script else list(self.command)
 
 
-class Range(Document):
-    min: Bandwidth
-    max: Bandwidth
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min <= 0:
-            raise ValueError("min must be more than zero")
-        if self.min > self.max:
-            raise ValueError("min is more than max")
-        return self
-
-
-FlowMode = Literal["strict", "elastic"]
 Preemption = Literal["stop", "suspend"]
-
-
-class Edge(Document):
-    src: EndName
-    dst: EndName
-    bandwidth: Range
-
-
-class Input(Document):
-    """Data that lies on a node, for one task to read; without ``datasets``, all that the node offers."""
-
-    node: NodeName
-    dst: EndName
-    bandwidth: Range
-    datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
-
-
-class Flows(Document):
-    topology: Literal["ring", "star", "tree", "full", "gossip", "edges"] = "edges"
-    direction: Literal["forward", "reverse", "both"] = "forward"
-    bandwidth: Range | None = None
-    mode: FlowMode = "strict"
-    edges: Annotated[list[Edge], Field(max_length=MAX_FLOWS)] = []
-    inputs: Annotated[list[Input], Field(max_length=MAX_FLOWS)] = []
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.topology == "edges":
-            if self.bandwidth is not None:
-                raise ValueError("bandwidth belongs to each edge when topology is edges")
-        elif self.bandwidth is None:
-            raise ValueError(f"topology {self.topology} needs bandwidth: {{min, max}}")
-        elif self.edges:
-            raise ValueError("edges are given only with topology: edges")
-        if self.topology != "ring" and self.direction != "forward":
-            raise ValueError("direction applies to a ring only; the other topologies go both ways")
-        return self
 
 
 class Restart(Document):

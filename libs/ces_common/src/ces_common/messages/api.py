@@ -10,7 +10,8 @@ from pydantic import Field
 from ces_common.deadline import JobDeadline
 from ces_common.elastic import Elastic
 from ces_common.fields import Document, NodeName
-from ces_common.jobfile import DEFAULT_TENANT, FlowMode
+from ces_common.flowfile import FlowMode
+from ces_common.jobfile import DEFAULT_TENANT
 from ces_common.messages.base import Message
 from ces_common.messages.cards import CardView, Sharing
 from ces_common.messages.confinement import Confinement

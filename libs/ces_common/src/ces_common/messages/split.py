@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ces_common.fields import NodeName, RegionName
-from ces_common.jobfile import MAX_FLOWS, MAX_TASKS, JobFile
+from ces_common.flowfile import MAX_FLOWS
+from ces_common.jobfile import MAX_TASKS, JobFile
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, Id, Port, Remark, Small
 from ces_common.messages.regions import (

@@ -9,7 +9,8 @@ from sqlalchemy import func, select
 
 from ces_common.db.tables import JobRow, NodeRow, SecretRow
 from ces_common.db.uow import ReadTx
-from ces_common.jobfile import Input, JobFile
+from ces_common.flowfile import Input
+from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_WAITS
 from ces_common.torchrun import flag_of_ces

@@ -1,0 +1,64 @@
+"""What a job file says of its flows: between which tasks, from which data, how much."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ces_common.fields import DatasetName, Document, EndName, NodeName
+from ces_common.quantities import Bandwidth
+
+MAX_DATASETS = 64  # of one input
+MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
+FlowMode = Literal["strict", "elastic"]
+
+
+class Range(Document):
+    min: Bandwidth
+    max: Bandwidth
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min <= 0:
+            raise ValueError("min must be more than zero")
+        if self.min > self.max:
+            raise ValueError("min is more than max")
+        return self
+
+
+class Edge(Document):
+    src: EndName
+    dst: EndName
+    bandwidth: Range
+
+
+class Input(Document):
+    """Data that lies on a node, for one task to read; without ``datasets``, all that the node offers."""
+
+    node: NodeName
+    dst: EndName
+    bandwidth: Range
+    datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
+
+
+class Flows(Document):
+    topology: Literal["ring", "star", "tree", "full", "gossip", "edges"] = "edges"
+    direction: Literal["forward", "reverse", "both"] = "forward"
+    bandwidth: Range | None = None
+    mode: FlowMode = "strict"
+    edges: Annotated[list[Edge], Field(max_length=MAX_FLOWS)] = []
+    inputs: Annotated[list[Input], Field(max_length=MAX_FLOWS)] = []
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.topology == "edges":
+            if self.bandwidth is not None:
+                raise ValueError("bandwidth belongs to each edge when topology is edges")
+        elif self.bandwidth is None:
+            raise ValueError(f"topology {self.topology} needs bandwidth: {{min, max}}")
+        elif self.edges:
+            raise ValueError("edges are given only with topology: edges")
+        if self.topology != "ring" and self.direction != "forward":
+            raise ValueError("direction applies to a ring only; the other topologies go both ways")
+        return self
