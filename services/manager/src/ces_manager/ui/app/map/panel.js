@@ -11,8 +11,11 @@ import { foldingOther, isFolded, selecting, view, viewHref } from "./view.js";
 /** @typedef {import("./graph.js").Edge} Edge */
 /** @typedef {import("./graph.js").Vertex} Vertex */
 
+/** @param {number} count with shares of cards as parts of one */
+const gpus = (count) => String(Math.round(count * 1000) / 1000);
+
 /** @returns {[string, string, (value: any) => string][]} what nodes have: its name, its field, and how it is written */
-const amounts = () => [[t("CPU"), "cpu", cpu], [t("Memory"), "memory", memory], [t("GPU"), "gpu", String]];
+const amounts = () => [[t("CPU"), "cpu", cpu], [t("Memory"), "memory", memory], [t("GPU"), "gpu", gpus]];
 const LISTED = 10; // of a list; the others are one click away
 
 /** An address on the map that selects something. @param {import("./view.js").Kind} kind @param {string} key */
