@@ -43,6 +43,7 @@ from ces_common.messages.regions import (
 from ces_federation import following as following_module
 from ces_federation import home as home_module
 from ces_federation import owner as owner_module
+from ces_federation import wire as wire_module
 from ces_federation.asking import LOOKS_AT_ONCE
 
 FILE = JobFile.model_validate(
@@ -57,8 +58,7 @@ AWAY = {"job": "job-1", "attempt": 1, "remote": REMOTE}
 
 @pytest.fixture
 async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Region]]:
-    for module, name in ((home_module, "ANSWER_S"), (following_module, "WORD_S"), (following_module, "LOOK_S")):
-        monkeypatch.setattr(module, name, 0.3)
+    monkeypatch.setattr(wire_module, "SIGN_S", 0.3)
     monkeypatch.setattr(owner_module, "LOOK_S", 0.001)
     made = {name: Region(name, broker, "abc", **TRUST) for name in "abc"}
     for region in made.values():
@@ -272,6 +272,7 @@ async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[st
 
 async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region], monkeypatch: Any) -> None:
     """Rounds go on for the one that answers, while the other has not answered in the first."""
+    monkeypatch.setattr(wire_module, "SIGN_S", 60.0)
     monkeypatch.setattr(following_module, "WORD_S", 60.0)
     at_home = await home(regions["a"])
     await regions["a"].manager_says("region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode())

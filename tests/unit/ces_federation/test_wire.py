@@ -8,6 +8,7 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import Message, RequestTimeout
+from ces_federation import wire as wire_module
 from ces_federation.seals import key_of, seal
 from ces_federation.wire import BURST, LARGEST, Wire
 
@@ -108,3 +109,29 @@ async def test_a_region_that_says_too_much_or_too_large_things_is_not_heard(bus:
         await asyncio.sleep(0)
     assert 0 < len(heard) <= BURST + 1
     assert set(heard) == {b"small"}
+
+
+async def test_an_answer_is_waited_for_as_long_as_somebody_is_at_it(
+    bus: MemoryBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_module, "SIGN_S", 0.5)
+    monkeypatch.setattr(wire_module, "SIGN_EVERY_S", 0.05)
+    a, b = await made(bus, "a", "b"), await made(bus, "b", "a")
+    ready = asyncio.Event()
+
+    async def slow(_: str, data: bytes) -> bytes:
+        await ready.wait()
+        return data
+
+    b.on("say", slow)
+    asking = asyncio.create_task(a.ask("b", "say", b"hello", 60.0))
+    heard = 0
+    while heard < 15:  # longer than without a sign
+        await asyncio.sleep(0.05)
+        heard = a.heard_of("b")
+        assert not asking.done()
+    ready.set()
+    assert await asking == b"hello"
+    with pytest.raises(RequestTimeout):  # nobody is at it: what nobody handles is not answered
+        async with asyncio.timeout(30):
+            await a.ask("b", "unknown", b"hello", 60.0)

@@ -169,6 +169,8 @@ class Following:
     async def _clear(self, doubtful: Sequence[DoubtfulJob]) -> None:
         try:
             await self.clear(doubtful)
+        except BusError as error:
+            log.warning("what regions say of doubtful jobs is not taken", error=str(error)[:200])
         except Exception:
             log.exception("regions cannot be asked about doubtful jobs")
         finally:

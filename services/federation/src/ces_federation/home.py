@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
@@ -46,8 +46,9 @@ log = structlog.get_logger()
 OFFERS = Counter("ces_region_offers_total", "Jobs offered to other regions, by what became of it", ["outcome"])
 for _outcome in ("placed", "no-region", "no-bid", "not-held", "not-decided", "released", "error"):
     OFFERS.labels(_outcome)
-ANSWER_S = 1.0  # for a bid, and for each word about a hold: nobody waits longer for a region that is frozen
-HELD_S = 8.0  # for a place, of a region that answers
+ANSWER_S = 8.0  # for a bid, and for each word about a hold, of a region that shows that it is at it
+OTHERS_S = 1.0  # for other bids, once there is one
+HELD_S = 8.0  # for a place
 AGAIN_S = 0.1
 STEP_S, SOON_S = 1.0, 0.1  # between two looks at what waits: without and with news
 AT_ONCE = 16  # jobs that are being offered
@@ -134,9 +135,7 @@ class Home:
         heard = {name: each for name, each in usable.items() if not self._asker.silent(name)}
         need = need_of(offered.file)
         asked = worth_asking(need, heard)
-        bid = Bid(file=offered.file)
-        answers = await asyncio.gather(*(self._asker.ask(name, "bid", bid, BidAnswer, ANSWER_S) for name in asked))
-        bids = dict(zip(asked, answers, strict=True))
+        bids = await self._bids(asked, Bid(file=offered.file))
         why = self._board.why_not(need, self._clock())
         why |= dict.fromkeys(usable.keys() - heard.keys(), "it does not answer")
         why |= {name: _refusal(answer) for name, answer in bids.items() if answer is None or not answer.feasible}
@@ -155,6 +154,22 @@ class Home:
         if names:
             return "not-held"
         return "no-bid" if asked else "no-region"
+
+    async def _bids(self, asked: Sequence[str], bid: Bid) -> dict[str, BidAnswer | None]:
+        """None of a region that does not answer in time: the others are not waited for for long once one has room."""
+        asking = {name: asyncio.create_task(self._asker.ask(name, "bid", bid, BidAnswer, ANSWER_S)) for name in asked}
+        try:
+            waiting, left_s = set(asking.values()), None
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    break
+                if any(answer is not None and answer.feasible for answer in (task.result() for task in done)):
+                    left_s = OTHERS_S
+            return {name: task.result() if task.done() else None for name, task in asking.items()}
+        finally:
+            for task in asking.values():
+                task.cancel()
 
     async def _hold(self, region: str, offered: OfferedJob) -> FateAnswer | None:
         """Ask until the job has its place there, or none; None where the region falls silent. What is held without our

@@ -26,6 +26,7 @@ PER_S, BURST, AT_ONCE = 50.0, 500, 32  # messages of one region, and its questio
 LOOKS_PER_S, LOOKS_BURST, LOOKS_AT_ONCE = 20.0, 100, 8  # the same of what people look at
 ANSWERS_PER_S, ANSWERS_BURST = 200.0, 1000
 ANSWER_S = 2.0
+SIGN_S, SIGN_EVERY_S = 1.0, 0.3  # without a sign of life; between two of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Wire:
         self._bus, self._region, self._keys, self._clock = bus, region, dict(keys), clock
         self._handlers: dict[str, Handler] = {}
         self._asked: dict[tuple[str, str], asyncio.Future[bytes]] = {}
+        self._at_it: Counter[tuple[str, str]] = Counter()  # signs of those who are asked
         self._seen: dict[tuple[str, str], float] = {}  # questions, so that none is answered twice
         self._answering: dict[tuple[str, Limits], set[asyncio.Task[None]]] = defaultdict(set)
         self._rates = {limits: SenderRate(limits.per_s, limits.burst) for limits in (WORDS, LOOKS, ANSWERS)}
@@ -82,18 +84,26 @@ class Wire:
         await self._send(region, operation, str(ULID()), data)
 
     async def ask(self, region: str, operation: str, data: bytes, timeout_s: float = ANSWER_S) -> bytes:
-        """Raises RequestTimeout where no answer comes, which may mean anything, and BusUnavailable."""
+        """Raises RequestTimeout where no answer comes, or for ``SIGN_S`` no sign that one is being made, which may mean
+        anything, and BusUnavailable."""
         id_ = str(ULID())
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._asked[region, id_] = answer
         try:
             await self._send(region, operation, id_, data)
             async with asyncio.timeout(timeout_s):
-                return await answer
+                signs = -1
+                while not answer.done() and self._at_it[region, id_] > signs:
+                    signs = self._at_it[region, id_]
+                    await asyncio.wait({answer}, timeout=SIGN_S)
+                if not answer.done():
+                    raise TimeoutError
+                return answer.result()
         except TimeoutError:
             raise RequestTimeout(f"region {region} did not answer within {timeout_s:g} s") from None
         finally:
             del self._asked[region, id_]
+            self._at_it.pop((region, id_), None)
 
     async def _send(self, region: str, operation: str, id_: str, data: bytes) -> None:
         subject = subjects.between_regions(region, self._region, operation, id_)
@@ -122,7 +132,10 @@ class Wire:
         if operation == ANSWER:
             waiting = self._asked.get((region, id_))
             if waiting is not None and not waiting.done():
-                waiting.set_result(data)
+                if data:
+                    waiting.set_result(data)
+                else:
+                    self._at_it[region, id_] += 1
             return
         handler, tasks = self._handlers.get(operation), self._answering[region, limits]
         if handler is None or self._is_repeated(region, id_) or len(tasks) >= limits.at_once:
@@ -142,14 +155,20 @@ class Wire:
         return False
 
     async def _answer(self, region: str, id_: str, handler: Handler, data: bytes) -> None:
+        """An empty answer says that the real one is being made: whoever hears nothing takes this region to be away."""
+        making = asyncio.ensure_future(handler(region, data))
         try:
-            answer = await handler(region, data)
+            while not (await asyncio.wait({making}, timeout=SIGN_EVERY_S))[0]:
+                await self._send(region, ANSWER, id_, b"")
+            answer = making.result()
             if answer:
                 await self._send(region, ANSWER, id_, answer)
         except (BusError, ValueError) as error:
             log.warning("a region's question is not answered", region=region, error=str(error))
         except Exception:
             log.exception("a region's question is not answered", region=region)
+        finally:
+            making.cancel()
 
 
 def _limits(operation: str) -> Limits:
