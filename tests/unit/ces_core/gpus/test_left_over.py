@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ces_core.gpus.fragmentation import fragments_of, typical
 from ces_core.gpus.left_over import left_over
 from ces_core.gpus.model import CARD, Fleet, GpuNode, Models
-from ces_core.gpus.scores import tightest_card
+from ces_core.gpus.scores import Policy, share_of
 
 WHOLE = typical([asked()])
 HALF = asked(milli=500)
@@ -67,7 +67,7 @@ def test_it_is_the_measure_before_and_after(nodes: list[GpuNode], data: st.DataO
     for node in range(len(nodes)):
         lost = fragments_of(free, node, usual)
         for number in range(1, 4):
-            card = tightest_card(free, node, step)
+            card = share_of(Policy.BEST_FIT, free, usual, step, node)
             if card < 0:
                 break
             free.place(node, (card,), step)

@@ -41,6 +41,9 @@ class CardValue:
     change: NDArray[np.float64]
     per_card: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "change", np.asarray(self.change, np.float64))  # compiled code takes no other
+
     def best(self, among: NDArray[np.bool_] | np.bool_, count: int) -> IntArray:
         """The nodes of ``among`` that lose least by the first step, at most so many, ascending."""
         nodes = np.flatnonzero(among)
