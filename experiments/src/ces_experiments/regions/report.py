@@ -1,0 +1,124 @@
+"""The simulated regions' figures as tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ces_experiments.common import plots, words
+from ces_experiments.common.command import Experiment
+from ces_experiments.common.plots import Column
+from ces_experiments.common.report import Report
+from ces_experiments.common.results import Grid
+from ces_experiments.common.spread import Cell, figure, gain, plus_minus
+from ces_experiments.regions.experiment import Question, measure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NONE = {"n": 0}
+
+
+def _told(key: str, form: Any, *arguments: Any) -> Cell:
+    """A dash where this way has no such figure."""
+    return lambda found: form(found["ways"].get(key, NONE), *arguments)
+
+
+def _beside(key: str, factor: float, digits: int) -> Cell:
+    return lambda found: gain(found["beside"].get(key, NONE), factor, digits)
+
+
+DECIDED = {
+    "accepted %": _told("accepted", plus_minus, 1, 100),
+    "beside central, points": _beside("accepted", 100, 1),
+    "mean wait, s": _told("wait_s", plus_minus, 0),
+    "beside central, s": _beside("wait_s", 1, 1),
+    "satisfaction": _told("satisfaction", figure, "mean"),
+    "elsewhere %": lambda found: f"{found['ways']['elsewhere']['mean'] * 100:.1f}",
+    "looks at a job": _told("asks", figure, "mean", 1),
+    "decision, ms": _told("decision_ms", figure, "mean", 2),
+    "p99, ms": _told("decision_p99_ms", figure, "mean", 1),
+    "solver for a job, ms": _told("solver_ms", figure, "mean", 1),
+}
+SAID = {
+    "offers": _told("offers", figure, "mean", 2),
+    "bids": _told("bids", figure, "mean", 2),
+    "holds refused %": lambda found: (
+        f"{found['ways']['refused']['mean'] * 100:.2f}" if "refused" in found["ways"] else "-"
+    ),
+    "messages": _told("messages", figure, "mean", 1),
+    "bytes": _told("bytes", figure, "mean", 0),
+    "latency, s": _told("latency_s", figure, "mean", 2),
+    "p99, s": _told("latency_p99_s", figure, "mean", 2),
+    "summaries/s": _told("summaries_per_s", figure, "mean", 2),
+    "their bytes/s": _told("summary_bytes_per_s", figure, "mean", 0),
+    "following, messages/s": _told("following_per_s", figure, "mean", 2),
+    "choice, µs": _told("choice_us", figure, "mean", 0),
+}
+GROWS = (
+    Column("accepted", "jobs accepted, %", 100.0),
+    Column("wait_s", "mean wait, s"),
+    Column("decision_ms", "mean decision, ms"),
+    Column("solver_ms", "solver for a job, ms"),
+)
+
+
+def describe(question: Mapping[str, Any]) -> str:
+    """What was asked, in a sentence's worth of words."""
+    return (
+        f"regions of {question['nodes']} nodes and {question['jobs']} jobs each, of "
+        f"{words.span(question['tasks'])} tasks and {question['duration_s']:g} s on average, "
+        f"which wait {question['patience_s']:g} s at most; regime {question['regime']}, solver "
+        f"{question['solver']}, {question['wire_s'] * 1e3:g} ms between regions, "
+        f"{question['seeds']} seeds from {question['seed']}"
+    )
+
+
+def tables(results: Mapping[str, Any]) -> list[Grid]:
+    """What was decided, for each shape; then what regions said to each other, for all of them."""
+    asked = describe(results["question"])
+    decided = [Grid.of(f"{name}: {asked}.", "", DECIDED, _rows(found)) for name, found in results["shapes"].items()]
+    said = [
+        (f"{name}: {way}", each)
+        for name, found in results["shapes"].items()
+        for way, each in _rows(found)
+        if "summaries_per_s" in each["ways"]
+    ]
+    title = "For each job that was placed elsewhere, and, per second, what one region says besides."
+    return [*decided, *([Grid.of(title, "", SAID, said)] if said else [])]
+
+
+def _rows(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(way, {"ways": each, "beside": found["beside"][way]}) for way, each in found["ways"].items()]
+
+
+def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
+    """By the name of their file: shapes beside each other, and how it grows where regions are more and more."""
+    shapes, question = results["shapes"], results["question"]
+    note = f"{describe(question)}; bars: 95 % confidence"
+    drawn = {}
+    if len(question["regions"]) > 1:
+        drawn["growth.png"] = _growth(shapes, question)
+    else:
+        rows = {name.replace(", ", "\n"): found["ways"] for name, found in shapes.items()}
+        drawn["ways.png"] = plots.dots(rows, GROWS[:2], question["ways"])
+    return {name: plots.caption(picture, note) for name, picture in drawn.items()}
+
+
+def _growth(shapes: Mapping[str, Any], question: Mapping[str, Any]) -> Figure:
+    """Of the first load and homes."""
+    marks = f"load {question['loads'][0]:g}, {question['homes'][0]} homes"
+    found = [each for name, each in shapes.items() if name.endswith(marks)]
+    figure, axes = plots.wrapped(len(GROWS), 4, sharex=True)
+    for axis, column in zip(axes, GROWS, strict=True):
+        for name, style in plots.styles(question["ways"]).items():
+            column.line(axis, [(each["regions"], each["ways"][name]) for each in found], label=name, **style.look)
+        axis.set_xscale("log", base=2)
+        axis.set(xlabel="regions", ylabel=column.label, xticks=question["regions"])
+        axis.set_xticklabels([str(count) for count in question["regions"]])
+    plots.legend_outside(figure, axes[0])
+    return figure
+
+
+REPORT = Report(tables, pictures)
+REGIONS = Experiment(Question.of, measure, REPORT)
