@@ -30,6 +30,7 @@ regions = command(
         ),
         options.LOADS("0.8"),
         Option("ways", str, USUAL, "who decides on the same jobs, separated by commas; see the page", read=_ways),
+        Option("one_up_to", int, MOST_REGIONS, "no one cluster of more regions than this", more=options.at_least(1)),
         Option("jobs", int, 125, "jobs of each region, on average", more=options.between(1, 10_000)),
         Option("nodes", int, 10, "nodes of each region", more=options.between(2, 1000)),
         options.TASKS("1-8"),

@@ -27,12 +27,14 @@ COMPARED = ("accepted", "wait_s", "satisfaction")
 
 @dataclass(frozen=True)
 class Question:
-    """``jobs`` and ``nodes``: of each region. ``wire_s``: from one region to another, one way."""
+    """``jobs`` and ``nodes``: of each region. ``wire_s``: from one region to another, one way. ``one_up_to``: of how many
+    regions one cluster is made, which then has so many nodes that each decision takes long."""
 
     regions: tuple[int, ...]
     homes: tuple[Homes, ...]
     loads: tuple[float, ...]
     ways: tuple[str, ...]
+    one_up_to: int
     jobs: int
     nodes: int
     tasks: tuple[int, ...]
@@ -56,6 +58,9 @@ class Question:
             for load in self.loads
             for homes in self.homes
         ]
+
+    def ways_of(self, shape: Shape) -> list[str]:
+        return [way for way in self.ways if not WAYS[way].one or shape.regions <= self.one_up_to]
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def measure(question: Question, progress: Progress) -> Found:
         Cell(shape, derived_seed(question.seed, number), way, question.solver, terms)
         for shape in question.shapes()
         for number in range(question.seeds)
-        for way in question.ways
+        for way in question.ways_of(shape)
     ]
     step = told(progress, len(work))
     runs: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -105,7 +110,7 @@ def measure(question: Question, progress: Progress) -> Found:
         name_of(shape): {
             "regions": shape.regions,
             "ways": {way: spreads(each) for way, each in runs[name_of(shape)].items()},
-            "beside": {way: beside(runs[name_of(shape)], way) for way in question.ways},
+            "beside": {way: beside(runs[name_of(shape)], way) for way in question.ways_of(shape)},
         }
         for shape in question.shapes()
     }

@@ -65,8 +65,8 @@ class Course:
 
 @dataclass
 class Tally:
-    """``messages``, and their ``sizes`` in bytes: by operation, answers as ``answer to bid``. ``offers``: what became of each offer of
-    a job to other regions, and how long that took. ``holds``: by answer."""
+    """``messages``, and their ``sizes`` in bytes: by operation, answers as ``answer to bid``. ``offers``: what became
+    of each offer of a job to other regions, and how long that took. ``holds``: by answer."""
 
     messages: Counter[str] = field(default_factory=Counter)
     sizes: Counter[str] = field(default_factory=Counter)

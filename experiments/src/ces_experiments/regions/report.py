@@ -112,7 +112,8 @@ def _growth(shapes: Mapping[str, Any], question: Mapping[str, Any]) -> Figure:
     figure, axes = plots.wrapped(len(GROWS), 4, sharex=True)
     for axis, column in zip(axes, GROWS, strict=True):
         for name, style in plots.styles(question["ways"]).items():
-            column.line(axis, [(each["regions"], each["ways"][name]) for each in found], label=name, **style.look)
+            points = [(each["regions"], each["ways"][name]) for each in found if name in each["ways"]]
+            column.line(axis, points, label=name, **style.look)
         axis.set_xscale("log", base=2)
         axis.set(xlabel="regions", ylabel=column.label, xticks=question["regions"])
         axis.set_xticklabels([str(count) for count in question["regions"]])

@@ -50,11 +50,24 @@ def test_tables_plots_and_each_run(tmp_path: Path) -> None:
 
 
 def test_growth_is_drawn_where_there_are_more_and_more(tmp_path: Path) -> None:
-    words = (*SMALL, "--regions", "2-3", "--homes", "uneven", "--ways", "central,regions", "--seeds", "1")
+    words = (
+        *SMALL,
+        "--regions",
+        "2-3",
+        "--homes",
+        "uneven",
+        "--ways",
+        "central,regions",
+        "--seeds",
+        "1",
+        "--one-up-to",
+        "2",
+    )
     bench(*words, "--out", tmp_path)
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
     shapes = json.loads((tmp_path / "results.json").read_text())["shapes"]
     assert [found["regions"] for found in shapes.values()] == [2, 3]
+    assert [list(found["ways"]) for found in shapes.values()] == [["central", "regions"], ["regions"]]
 
 
 @pytest.mark.parametrize(
