@@ -35,6 +35,7 @@ class Books:
     def __init__(self, cluster: Cluster, solver: Solver, asked: Asked) -> None:
         self._ledger, self._solver, self._asked = Ledger(cluster), solver, asked
         self._waiting: dict[str, Problem] = {}
+        self._problems: dict[str, Problem] = {}  # by the job's name
         self._refused: dict[str, int] = {}  # how much had been released when it was
         self._releases = 0
 
@@ -95,7 +96,10 @@ class Books:
         )
 
     def _problem(self, job: TimedJob) -> Problem:
-        return Problem.make(self._ledger.cluster, job.tasks, job.flows, name=job.name)
+        """On the cluster as it is now."""
+        if job.name not in self._problems:
+            self._problems[job.name] = Problem.make(self._ledger.cluster, job.tasks, job.flows, name=job.name)
+        return replace(self._problems[job.name], cluster=self._ledger.cluster)
 
     def _solve(self, problem: Problem) -> tuple[Plan, Metrics] | None:
         if not problem.homes.any(axis=1).all() or apart(problem) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -27,8 +27,8 @@ COMPARED = ("accepted", "wait_s", "satisfaction")
 
 @dataclass(frozen=True)
 class Question:
-    """``jobs`` and ``nodes``: of each region. ``wire_s``: from one region to another, one way. ``one_up_to``: of how many
-    regions one cluster is made, which then has so many nodes that each decision takes long."""
+    """``jobs`` and ``nodes``: of each region. ``wire_s``: from one region to another, one way. ``one_up_to``: of how
+    many regions one cluster is made, which then has so many nodes that each decision takes long."""
 
     regions: tuple[int, ...]
     homes: tuple[Homes, ...]
@@ -88,14 +88,14 @@ def played(cell: Cell) -> dict[str, Any]:
     return play(_drawn(cell.shape, cell.seed), WAYS[cell.way], solver, cell.terms, cell.seed)
 
 
-def measure(question: Question, progress: Progress) -> Found:
-    """By shape and way, spreads over the seeds, and what each way differs from the one cluster by. Raises
-    BadDecisionError."""
+def measure(question: Question, progress: Progress) -> Iterator[Found]:
+    """After each seed: by shape and way, spreads over the seeds so far, and what each way differs from the one cluster
+    by. Raises BadDecisionError."""
     terms = Terms(question.patience_s, question.wire_s)
     work = [
         Cell(shape, derived_seed(question.seed, number), way, question.solver, terms)
-        for shape in question.shapes()
         for number in range(question.seeds)
+        for shape in question.shapes()
         for way in question.ways_of(shape)
     ]
     step = told(progress, len(work))
@@ -106,7 +106,14 @@ def measure(question: Question, progress: Progress) -> Found:
         step(f"{name}, {cell.way}")
         runs[name][cell.way].append(found)
         raw.append({"shape": name, "seed": cell.seed, "way": cell.way} | found)
-    shapes = {
+        done, rest = divmod(len(raw), len(work) // question.seeds)
+        if not rest:
+            asked = asdict(question) | {"seeds": done}
+            yield Found({"question": asked, "shapes": _told(question, runs)}, raw={"runs.csv": raw})
+
+
+def _told(question: Question, runs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> dict[str, Any]:
+    return {
         name_of(shape): {
             "regions": shape.regions,
             "ways": {way: spreads(each) for way, each in runs[name_of(shape)].items()},
@@ -114,7 +121,6 @@ def measure(question: Question, progress: Progress) -> Found:
         }
         for shape in question.shapes()
     }
-    return Found({"question": asdict(question), "shapes": shapes}, raw={"runs.csv": raw})
 
 
 def name_of(shape: Shape) -> str:

@@ -88,7 +88,7 @@ class Guest:
 
 class PlayedManager(Manager):
     """Of one region. ``jobs``: of all regions, by name. ``over``: called when one has started, or has given up.
-    ``changed``: called whenever there is more or less free, or to do."""
+    ``changed``: called whenever there is more or less free, or to do. ``waits`` is set while own jobs do."""
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class PlayedManager(Manager):
         self._region, self._books, self._jobs, self._courses = region, books, jobs, courses
         self._tally, self._over, self._changed = tally, over, changed
         self._loop = asyncio.get_running_loop()
+        self.waits = asyncio.Event()
         self._guests: dict[str, Guest] = {}
         self._answers: dict[str, Callable[[Any], Message]] = {
             "region-offers": self._offers,
@@ -125,7 +126,7 @@ class PlayedManager(Manager):
     def _give_up(self, name: str) -> None:
         if name in self._books.waiting:
             self._books.leave(name)
-            self._changed()
+            self._tell()
             self._over()
 
     def _serve(self) -> None:
@@ -136,7 +137,7 @@ class PlayedManager(Manager):
             else:
                 guest.satisfaction = satisfaction
                 self._loop.call_later(HOLD_S, self._end_hold, key)
-        self._changed()
+        self._tell()
 
     def _start(self, key: str, job: HomedJob, satisfaction: float) -> None:
         course = self._courses[job.timed.name]
@@ -148,6 +149,13 @@ class PlayedManager(Manager):
     def _end(self, key: str) -> None:
         self._books.release(key)
         self._serve()
+
+    def _tell(self) -> None:
+        if any(name in self._courses for name in self._books.waiting):
+            self.waits.set()
+        else:
+            self.waits.clear()
+        self._changed()
 
     # what its federation service asks
 
@@ -171,7 +179,7 @@ class PlayedManager(Manager):
         if decision.job not in self._books.waiting:
             return Refusal(refusal="it waits no more")
         self._books.leave(decision.job)
-        self._changed()
+        self._tell()
         return Refusal()
 
     # what other regions ask
@@ -197,7 +205,7 @@ class PlayedManager(Manager):
         self._tally.holds["refused"] += 1
         del self._guests[key]
         self._books.leave(key)
-        self._changed()
+        self._tell()
         return FateAnswer(fate="released", remote=guest.remote)
 
     def _commit(self, asked: GuestJobQuery) -> FateAnswer:

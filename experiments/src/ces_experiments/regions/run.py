@@ -147,7 +147,7 @@ class _Run:
             wire = PlayedWire(name, wires, self._terms.wire_s, self._tally)
             Owner(manager, {other: peer for other in managers if other != name}, clock).serve(wire)
             home = TimedHome(manager, wire, boards[name], clock, self._tally)
-            yield _offering(home, self._rng.uniform(0, STEP_S))
+            yield _offering(home, manager.waits, self._rng.uniform(0, STEP_S))
 
     def _over(self) -> None:
         self._left -= 1
@@ -182,13 +182,16 @@ class _Run:
         }
 
 
-async def _offering(home: TimedHome, first_s: float) -> None:
-    """As the service does."""
-    await asyncio.sleep(first_s)
+async def _offering(home: TimedHome, waits: asyncio.Event, first_s: float) -> None:
+    """As the service does, which looks each second; where nothing waits, there is nothing to see."""
+    clock = asyncio.get_running_loop().time
     try:
         while True:
-            await home.offer_all()
-            await asyncio.sleep(STEP_S)
+            await waits.wait()
+            await asyncio.sleep((first_s - clock()) % STEP_S)
+            while waits.is_set():
+                await home.offer_all()
+                await asyncio.sleep(STEP_S)
     finally:
         await home.close()
 
