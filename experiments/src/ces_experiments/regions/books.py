@@ -22,10 +22,10 @@ SOLVER_SEED = 0
 
 @dataclass
 class Asked:
-    """``wall_s``: of each decision that the solver was asked for. ``screened``: those it was spared, since the tasks
-    do not fit on the nodes together."""
+    """``cpu_s``: that each decision took for which the solver was asked: what others of the machine have does not count.
+    ``screened``: those it was spared, since the tasks do not fit on the nodes together."""
 
-    wall_s: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
     screened: int = 0
 
 
@@ -106,7 +106,7 @@ class Books:
             self._asked.screened += 1
             return None
         decision = decide(self._solver, problem, seed=SOLVER_SEED)
-        self._asked.wall_s.append(decision.wall_s)
+        self._asked.cpu_s.append(decision.cpu_s)
         plan = decision.result.plan
         return None if plan is None else (plan, metrics_of(problem, plan))
 

@@ -10,7 +10,7 @@ from ces_experiments.common.command import Experiment
 from ces_experiments.common.plots import Column
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import Grid
-from ces_experiments.common.spread import Cell, figure, gain, plus_minus
+from ces_experiments.common.spread import Cell, Spread, figure, gain, plus_minus
 from ces_experiments.regions.experiment import Question, measure
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ NONE = {"n": 0}
 def _told(key: str, form: Any, *arguments: Any) -> Cell:
     """A dash where this way has no such figure."""
     return lambda found: form(found["ways"].get(key, NONE), *arguments)
+
+
+def _percent(found: Spread) -> str:
+    return f"{found['mean'] * 100:.2f}" if found["n"] else "-"
 
 
 def _beside(key: str, factor: float, digits: int) -> Cell:
@@ -36,16 +40,15 @@ DECIDED = {
     "satisfaction": _told("satisfaction", figure, "mean"),
     "elsewhere %": lambda found: f"{found['ways']['elsewhere']['mean'] * 100:.1f}",
     "looks at a job": _told("asks", figure, "mean", 1),
-    "decision, ms": _told("decision_ms", figure, "mean", 2),
+    "decision, CPU ms": _told("decision_ms", figure, "mean", 2),
     "p99, ms": _told("decision_p99_ms", figure, "mean", 1),
-    "solver for a job, ms": _told("solver_ms", figure, "mean", 1),
+    "solver for a job, CPU ms": _told("solver_ms", figure, "mean", 1),
 }
 SAID = {
     "offers": _told("offers", figure, "mean", 2),
     "bids": _told("bids", figure, "mean", 2),
-    "holds refused %": lambda found: (
-        f"{found['ways']['refused']['mean'] * 100:.2f}" if "refused" in found["ways"] else "-"
-    ),
+    "holds refused %": _told("refused", _percent),
+    "overtaken %": _told("overtaken", _percent),
     "messages": _told("messages", figure, "mean", 1),
     "bytes": _told("bytes", figure, "mean", 0),
     "latency, s": _told("latency_s", figure, "mean", 2),
@@ -58,8 +61,8 @@ SAID = {
 GROWS = (
     Column("accepted", "jobs accepted, %", 100.0),
     Column("wait_s", "mean wait, s"),
-    Column("decision_ms", "mean decision, ms"),
-    Column("solver_ms", "solver for a job, ms"),
+    Column("decision_ms", "mean decision, CPU ms"),
+    Column("solver_ms", "solver for a job, CPU ms"),
 )
 
 

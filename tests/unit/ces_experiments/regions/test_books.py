@@ -39,9 +39,9 @@ def test_a_refusal_stands_until_something_is_released() -> None:
     made.serve()
     made.wait("two", job("two", 1.6))
     made.serve()
-    looks = len(asked.wall_s) + asked.screened
+    looks = len(asked.cpu_s) + asked.screened
     made.serve()
-    assert len(asked.wall_s) + asked.screened == looks
+    assert len(asked.cpu_s) + asked.screened == looks
     made.release("one")
     assert list(made.serve()) == ["two"]
 
@@ -57,7 +57,7 @@ def test_a_dry_run_takes_nothing() -> None:
 def test_tasks_that_cannot_fit_together_cost_the_solver_nothing() -> None:
     made, asked = books()
     assert made.look(job("x", 3.0, 3.0)) is None
-    assert (asked.wall_s, asked.screened) == ([], 1)
+    assert (asked.cpu_s, asked.screened) == ([], 1)
 
 
 def test_sums_are_those_that_a_manager_would_tell() -> None:

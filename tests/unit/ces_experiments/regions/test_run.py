@@ -84,13 +84,14 @@ def test_figures_of_courses() -> None:
         "c": Course("r1", 0.0),
     }
     tally = Tally()
-    tally.offers = [("placed", 0.4), ("no-region", 0.0), ("not-held", 0.2)]
+    tally.offers = [("placed", 0.4), ("no-region", 0.0), ("not-held", 0.2), ("not-decided", 0.2)]
     tally.holds.update({"held": 1, "refused": 3})
     tally.sent("bid", "s" * 10, b"x" * 100)
     found = figures(courses, Asked([0.001, 0.003], screened=4), tally)
     assert (found["accepted"], found["wait_s"], found["satisfaction"], found["elsewhere"]) == (2 / 3, 3.0, 0.75, 0.5)
     assert (found["asks"], found["decision_ms"]) == (2.0, 2.0)
-    assert (found["offers"], found["refused"], found["latency_s"], found["messages"]) == (2, 0.75, 0.4, 1)
+    assert (found["offers"], found["refused"], found["latency_s"], found["messages"]) == (3, 0.75, 0.4, 1)
+    assert found["overtaken"] == 1
     assert found["bytes"] > 110
 
 
