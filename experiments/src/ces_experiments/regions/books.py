@@ -22,7 +22,7 @@ SOLVER_SEED = 0
 
 @dataclass
 class Asked:
-    """``cpu_s``: that each decision took for which the solver was asked: what others of the machine have does not count.
+    """``cpu_s``: that each decision took for which the solver was asked: what others of the machine have is no part.
     ``screened``: those it was spared, since the tasks do not fit on the nodes together."""
 
     cpu_s: list[float] = field(default_factory=list)
