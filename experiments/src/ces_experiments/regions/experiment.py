@@ -21,7 +21,7 @@ from ces_experiments.regions.drawn import Homes, Shape, World, draw
 from ces_experiments.regions.run import CENTRAL, WAYS, Terms, play
 from ces_sim.rounds import derived_seed
 
-COMPARED = ("accepted", "wait_s", "satisfaction")
+COMPARED = ("accepted", "work", "wait_s")
 """Of each way, the difference to ``central`` with the same jobs."""
 
 

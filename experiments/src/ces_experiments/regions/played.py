@@ -53,10 +53,11 @@ SEALED = len(seal(key_of("any"), "any", b"", 0.0))
 
 @dataclass
 class Course:
-    """What became of a job. ``region``: where it ran."""
+    """What became of a job. ``work``: what it asks for, in cores times seconds. ``region``: where it ran."""
 
     home: str
     arrival_s: float
+    work: float
     region: str | None = None
     started_s: float | None = None
     ended_s: float | None = None

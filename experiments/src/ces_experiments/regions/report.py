@@ -35,8 +35,10 @@ def _beside(key: str, factor: float, digits: int) -> Cell:
 DECIDED = {
     "accepted %": _told("accepted", plus_minus, 1, 100),
     "beside central, points": _beside("accepted", 100, 1),
+    "work accepted %": _told("work", plus_minus, 1, 100),
+    "beside central, points ": _beside("work", 100, 1),
     "mean wait, s": _told("wait_s", plus_minus, 0),
-    "beside central, s": _beside("wait_s", 1, 1),
+    "beside central, s": _beside("wait_s", 1, 0),
     "satisfaction": _told("satisfaction", figure, "mean"),
     "elsewhere %": lambda found: f"{found['ways']['elsewhere']['mean'] * 100:.1f}",
     "looks at a job": _told("asks", figure, "mean", 1),
@@ -60,7 +62,7 @@ SAID = {
 }
 GROWS = (
     Column("accepted", "jobs accepted, %", 100.0),
-    Column("wait_s", "mean wait, s"),
+    Column("work", "work accepted, %", 100.0),
     Column("decision_ms", "mean decision, CPU ms"),
     Column("solver_ms", "solver for a job, CPU ms"),
 )

@@ -83,7 +83,12 @@ class _Run:
         self._rng = np.random.default_rng(derived_seed(seed, 3))
         self._asked, self._tally = Asked(), Tally()
         self._jobs = {job.timed.name: job for job in world.jobs}
-        self._courses = {name: Course(job.home, job.timed.arrival_s) for name, job in self._jobs.items()}
+        self._courses = {
+            name: Course(
+                job.home, job.timed.arrival_s, sum(task.cpu for task in job.timed.tasks) * job.timed.duration_s
+            )
+            for name, job in self._jobs.items()
+        }
         self._left = len(self._jobs)
         self._tellers: dict[str, Teller] = {}
         self._choice_us: float | None = None
@@ -227,17 +232,18 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def figures(courses: Mapping[str, Course], asked: Asked, tally: Tally) -> dict[str, Any]:
-    """``accepted``: share of the jobs that started; of these ``wait_s``, ``satisfaction`` and ``elsewhere``, the share
-    that ran outside their home. ``asks``: of the solver, for each job; ``decision_ms`` of CPU each, ``solver_ms``
-    for each job. Where jobs were placed elsewhere, for each of them: ``offers`` with which a region was asked at all,
-    ``bids``, ``messages`` and ``bytes`` of bids, holds, commits and releases; ``refused``: share of the holds;
-    ``overtaken``: for each, those that found room at home before it was decided; ``latency_s``: from the offer that
-    succeeded to the answered commit."""
+    """``accepted``: share of the jobs that started, and ``work`` of all the work that was asked for; of those ``wait_s``,
+    ``satisfaction`` and ``elsewhere``, the share that ran outside their home. ``asks``: of the solver, for each job;
+    ``decision_ms`` of CPU each, ``solver_ms`` for each job. Where jobs were placed elsewhere, for each of them:
+    ``offers`` with which a region was asked at all, ``bids``, ``messages`` and ``bytes`` of bids, holds, commits and
+    releases; ``refused``: share of the holds; ``overtaken``: for each, those that found room at home before it was
+    decided; ``latency_s``: from the offer that succeeded to the answered commit."""
     started = [course for course in courses.values() if course.started_s is not None]
     cpu_ms = [cpu_s * 1e3 for cpu_s in asked.cpu_s]
     away = [course for course in started if course.region not in (ALL, course.home)]
     found: dict[str, Any] = {
         "accepted": len(started) / len(courses),
+        "work": sum(course.work for course in started) / sum(course.work for course in courses.values()),
         "wait_s": fmean(course.started_s - course.arrival_s for course in started if course.started_s is not None),
         "satisfaction": fmean(course.satisfaction for course in started),
         "elsewhere": len(away) / len(started),

@@ -79,9 +79,9 @@ def filling(cluster: Cluster) -> tuple[Task, ...]:
 
 def test_figures_of_courses() -> None:
     courses = {
-        "a": Course("r1", 0.0, "r1", 4.0, 10.0, 1.0),
-        "b": Course("r1", 0.0, "r2", 2.0, 10.0, 0.5),
-        "c": Course("r1", 0.0),
+        "a": Course("r1", 0.0, 10.0, "r1", 4.0, 10.0, 1.0),
+        "b": Course("r1", 0.0, 10.0, "r2", 2.0, 10.0, 0.5),
+        "c": Course("r1", 0.0, 60.0),
     }
     tally = Tally()
     tally.offers = [("placed", 0.4), ("no-region", 0.0), ("not-held", 0.2), ("not-decided", 0.2)]
@@ -91,7 +91,7 @@ def test_figures_of_courses() -> None:
     assert (found["accepted"], found["wait_s"], found["satisfaction"], found["elsewhere"]) == (2 / 3, 3.0, 0.75, 0.5)
     assert (found["asks"], found["decision_ms"]) == (2.0, 2.0)
     assert (found["offers"], found["refused"], found["latency_s"], found["messages"]) == (3, 0.75, 0.4, 1)
-    assert found["overtaken"] == 1
+    assert (found["overtaken"], found["work"]) == (1, 0.25)
     assert found["bytes"] > 110
 
 
