@@ -232,7 +232,7 @@ def _covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def figures(courses: Mapping[str, Course], asked: Asked, tally: Tally) -> dict[str, Any]:
-    """``accepted``: share of the jobs that started, and ``work`` of all the work that was asked for; of those ``wait_s``,
+    """``accepted``: share of the jobs that started, and ``work`` of all the work asked for; of those ``wait_s``,
     ``satisfaction`` and ``elsewhere``, the share that ran outside their home. ``asks``: of the solver, for each job;
     ``decision_ms`` of CPU each, ``solver_ms`` for each job. Where jobs were placed elsewhere, for each of them:
     ``offers`` with which a region was asked at all, ``bids``, ``messages`` and ``bytes`` of bids, holds, commits and
