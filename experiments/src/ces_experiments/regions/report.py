@@ -63,8 +63,8 @@ SAID = {
 GROWS = (
     Column("accepted", "jobs accepted, %", 100.0),
     Column("work", "work accepted, %", 100.0),
-    Column("decision_ms", "mean decision, CPU ms"),
-    Column("solver_ms", "solver for a job, CPU ms"),
+    Column("decision_ms", "a decision, CPU ms"),
+    Column("solver_ms", "a job, CPU ms"),
 )
 
 
@@ -100,13 +100,16 @@ def _rows(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
     """By the name of their file: shapes beside each other, and how it grows where regions are more and more."""
     shapes, question = results["shapes"], results["question"]
-    note = f"{describe(question)}; bars: 95 % confidence"
+    note = (
+        f"{question['nodes']} nodes and {question['jobs']} jobs for each region, jobs of {question['duration_s']:g} s, "
+        f"{question['seeds']} seeds; bars: 95 % confidence"
+    )
     drawn = {}
     if len(question["regions"]) > 1:
         drawn["growth.png"] = _growth(shapes, question)
     else:
-        rows = {name.replace(", ", "\n"): found["ways"] for name, found in shapes.items()}
-        drawn["ways.png"] = plots.dots(rows, GROWS[:2], question["ways"])
+        rows = {name.partition(", ")[2].replace(", ", "\n"): found["ways"] for name, found in shapes.items()}
+        drawn["ways.png"] = plots.dots(rows, GROWS, question["ways"])
     return {name: plots.caption(picture, note) for name, picture in drawn.items()}
 
 
