@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ces_experiments.common import plots, words
@@ -80,21 +80,30 @@ def describe(question: Mapping[str, Any]) -> str:
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
-    """What was decided, for each shape; then what regions said to each other, for all of them."""
-    asked = describe(results["question"])
-    decided = [Grid.of(f"{name}: {asked}.", "", DECIDED, _rows(found)) for name, found in results["shapes"].items()]
-    said = [
-        (f"{name}: {way}", each)
-        for name, found in results["shapes"].items()
-        for way, each in _rows(found)
-        if "summaries_per_s" in each["ways"]
+    """What was decided in all shapes; then what regions said to each other."""
+    shapes, question = results["shapes"], results["question"]
+    names = _short(question, list(shapes))
+    rows = [
+        (f"{short}{way}", {"ways": each, "beside": found["beside"][way]})
+        for short, found in zip(names, shapes.values(), strict=True)
+        for way, each in found["ways"].items()
     ]
+    said = [(name, found) for name, found in rows if "summaries_per_s" in found["ways"]]
     title = "For each job that was placed elsewhere, and, per second, what one region says besides."
-    return [*decided, *([Grid.of(title, "", SAID, said)] if said else [])]
+    asked = f"{', '.join(shapes) if len(shapes) == 1 else _varied(question)}: {describe(question)}."
+    return [Grid.of(asked, "", DECIDED, rows), *([Grid.of(title, "", SAID, said)] if said else [])]
 
 
-def _rows(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [(way, {"ways": each, "beside": found["beside"][way]}) for way, each in found["ways"].items()]
+def _varied(question: Mapping[str, Any]) -> str:
+    counts, loads = (", ".join(f"{each:g}" for each in question[what]) for what in ("regions", "loads"))
+    return f"{counts} regions, load {loads}, {' and '.join(question['homes'])} homes"
+
+
+def _short(question: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Of each shape, what not all shapes share."""
+    varied = [len(question[what]) > 1 for what in ("regions", "loads", "homes")]
+    parts = [[part for part, counts in zip(name.split(", "), varied, strict=True) if counts] for name in names]
+    return [f"{', '.join(each)}: " if each else "" for each in parts]
 
 
 def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
@@ -108,7 +117,10 @@ def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
     if len(question["regions"]) > 1:
         drawn["growth.png"] = _growth(shapes, question)
     else:
-        rows = {name.partition(", ")[2].replace(", ", "\n"): found["ways"] for name, found in shapes.items()}
+        rows = {
+            name.partition(", ")[2].replace(", ", "\n").replace(" homes", "\nhomes"): found["ways"]
+            for name, found in shapes.items()
+        }
         drawn["ways.png"] = plots.dots(rows, GROWS, question["ways"])
     return {name: plots.caption(picture, note) for name, picture in drawn.items()}
 

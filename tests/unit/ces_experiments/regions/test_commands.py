@@ -41,7 +41,10 @@ def test_tables_plots_and_each_run(tmp_path: Path) -> None:
             assert more["mean"] == pytest.approx(means[0] - means[1], abs=1e-5)
             assert more["n"] == 2
     for text in (shown, (tmp_path / "tables.md").read_text()):
-        assert text.count("even homes: regions of 4 nodes and 6 jobs each") == 2
+        assert "2 regions, load 1.2, even and uneven homes: regions of 4 nodes and 6 jobs each" in " ".join(
+            text.split()
+        )
+        assert text.count("uneven homes: one-decider") == 1
         assert "what one region says besides" in text
     assert (tmp_path / "ways.png").read_bytes().startswith(b"\x89PNG")
     rows = list(csv.DictReader((tmp_path / "runs.csv").open()))
