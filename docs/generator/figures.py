@@ -27,6 +27,8 @@ from ces_experiments.malleable.tides import report as tides_report
 from ces_experiments.network import report as network_report
 from ces_experiments.placement import report, scale_report
 from ces_experiments.queue import longrun_report, multi_report, online_report
+from ces_experiments.regions import live_report as regions_live_report
+from ces_experiments.regions import report as regions_report
 from ces_experiments.testbed import report as testbed_report
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -49,6 +51,8 @@ REPORTS: dict[str, Report] = {
     "gpu-learning": learning_report.REPORT,
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
+    "regions": regions_report.REPORT,
+    "regions-live": regions_live_report.REPORT,
     "malleable": mix_report.REPORT,
     "cpu": cpu_report.REPORT,
     "tides": tides_report.REPORT,
@@ -57,7 +61,12 @@ REPORTS: dict[str, Report] = {
     "elastic-speeds": speeds.REPORT,
     "dashboard": dashboard_report.REPORT,
 }
-PAGES = {"gpu-learning": "gpu-clusters", "elastic-edge": "elastic", "elastic-speeds": "elastic"}
+PAGES = {
+    "gpu-learning": "gpu-clusters",
+    "elastic-edge": "elastic",
+    "elastic-speeds": "elastic",
+    "regions-live": "regions",
+}
 """Where a benchmark has no page of its own name."""
 
 

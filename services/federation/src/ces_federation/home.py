@@ -79,14 +79,18 @@ class Home:
     async def run(self) -> None:
         try:
             while True:
-                try:
-                    await self.offer_all()
-                except BusError as error:
-                    log.warning("the manager does not answer", error=str(error))
-                await asyncio.sleep(SOON_S)
-                await self._hint.wait(STEP_S - SOON_S)
+                await self.look()
         finally:
             await self.close()
+
+    async def look(self) -> None:
+        """Offer what waits; returns when it is time to look again."""
+        try:
+            await self.offer_all()
+        except BusError as error:
+            log.warning("the manager does not answer", error=str(error))
+        await asyncio.sleep(SOON_S)
+        await self._hint.wait(STEP_S - SOON_S)
 
     async def close(self) -> None:
         """Offer nothing any more. What is held ends by itself."""
