@@ -20,10 +20,11 @@ from unittest.mock import patch
 
 import structlog
 import ulid
-from manager_world import START, World, full_mesh, ring, sqlite_url
+from manager_world import START, World, ring
 from memory_bus import MemoryBroker
 from mortal_database import MortalUnitOfWork
 from processes import NOBODY, PROCESS, Killed, Processes
+from region_books import NODES, Books
 from sqlalchemy import select, update
 from stepped_loop import SteppedLoop
 from unruly_bus import PostOffice, UnrulyBus, Way, nothing
@@ -50,7 +51,6 @@ from ces_manager.regions.hold_ends import end_holds
 
 HOME, OWNERS = "h", ("p", "q")
 REGIONS = (HOME, *OWNERS)
-NODES = ["a", "b"]
 LOOK_S = 0.25  # between two looks for news, of what is played here
 AT_LEAST_EVERY_S = 3.0
 HOLD_ENDS_S = HOLD_S + 1.0  # a hold is no older than that
@@ -65,34 +65,6 @@ class Always:
 
     def holds(self, duty: str) -> bool:
         return True
-
-
-class Books:
-    """One region's database, made once and put back for each play."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.file = folder / "ces.db"
-        self.world = World(sqlite_url(folder))
-        self.world.add_nodes(*NODES)
-        self.world.put_topology(full_mesh(NODES))
-        self._founded = self.copy()
-
-    def copy(self) -> sqlite3.Connection:
-        """As it is now."""
-        kept, file = sqlite3.connect(":memory:"), sqlite3.connect(self.file)
-        file.backup(kept)
-        file.close()
-        return kept
-
-    def put_back(self, kept: sqlite3.Connection | None = None) -> None:
-        self.world.uow.engine.dispose()
-        file = sqlite3.connect(self.file)
-        (kept or self._founded).backup(file)
-        file.close()
-
-    def close(self) -> None:
-        self.world.close()
 
 
 class Post(PostOffice):

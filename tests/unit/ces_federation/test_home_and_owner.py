@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from memory_bus import MemoryBroker
+from region_managers import Manager
 from region_worlds import Region
 from waiting import until
 
@@ -69,32 +70,6 @@ async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> Asyn
     yield made
     for region in made.values():
         await region.close()
-
-
-class Manager:
-    """Of one region. ``asked``: what it was asked, in order."""
-
-    def __init__(self, region: Region) -> None:
-        self.region, self.asked = region, list[tuple[str, Any]]()
-
-    async def answers(self, operation: str, model: type[Wire], *answers: Wire | Exception) -> None:
-        """One after the other; the last one again and again."""
-        left = list(answers)
-
-        async def answer(message: Message) -> bytes:
-            self.asked.append((operation, model.model_validate_json(message.data)))
-            said = left.pop(0) if len(left) > 1 else left[0]
-            if isinstance(said, Exception):
-                raise said
-            return said.encode()
-
-        await self.region.manager_says(f"region-{operation}", answer)
-
-    def operations(self) -> list[str]:
-        return [operation for operation, _ in self.asked]
-
-    def last(self, operation: str) -> Any:
-        return [said for name, said in self.asked if name == operation][-1]
 
 
 def away(number: int, wanted: str, region: str = "b") -> AwayJob:
