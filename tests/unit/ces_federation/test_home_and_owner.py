@@ -60,6 +60,7 @@ AWAY = {"job": "job-1", "attempt": 1, "remote": REMOTE}
 @pytest.fixture
 async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Region]]:
     monkeypatch.setattr(wire_module, "SIGN_S", 0.3)
+    monkeypatch.setattr(wire_module, "SIGN_EVERY_S", 0.05)
     monkeypatch.setattr(owner_module, "LOOK_S", 0.001)
     made = {name: Region(name, broker, "abc", **TRUST) for name in "abc"}
     for region in made.values():

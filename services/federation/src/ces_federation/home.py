@@ -51,7 +51,7 @@ OTHERS_S = 1.0  # for other bids, once there is one
 HELD_S = 8.0  # for a place
 AGAIN_S = 0.1
 STEP_S, SOON_S = 1.0, 0.1  # between two looks at what waits: without and with news
-AT_ONCE = 16  # jobs that are being offered
+AT_ONCE = 4  # jobs that are being offered
 CONFLICTS = ("not-held", "not-decided")  # others were quicker: it is tried again soon
 
 

@@ -39,6 +39,7 @@ from ces_federation.wire import Handler, Wire
 log = structlog.get_logger()
 PLACED_S = 0.5  # for which a question after a place waits for it, so that the asker sees that somebody is there
 LOOK_S = 0.2
+BIDS_AT_ONCE = 4  # dry runs: more would each take longer than anybody waits
 REFUSED = ("refused", "malformed")  # codes of a manager that has done nothing, and says why
 Q = TypeVar("Q", bound=BaseModel)
 
@@ -52,6 +53,7 @@ class Owner:
 
     def __init__(self, manager: Manager, peers: Mapping[str, Peer], clock: Callable[[], float]) -> None:
         self._manager, self._peers, self._clock = manager, peers, clock
+        self._bids = asyncio.Semaphore(BIDS_AT_ONCE)
 
     def serve(self, wire: Wire) -> None:
         wire.on("bid", self._bid)
@@ -66,7 +68,8 @@ class Owner:
     async def _bid(self, region: str, data: bytes) -> bytes:
         try:
             file = self.as_ours(region, Bid.model_validate_json(data).file)
-            return (await self._manager.ask("region-bid", BidAnswer, GuestFile(home=region, file=file))).encode()
+            async with self._bids:
+                return (await self._manager.ask("region-bid", BidAnswer, GuestFile(home=region, file=file))).encode()
         except NotAccepted as error:
             return BidAnswer(refusal=str(error)).encode()
         except RemoteError as error:
