@@ -40,6 +40,8 @@ SOURCES = (
     "deploy",
     "tests/conftest.py",
     "tests/support",
+    "tests/integration",
+    "tests/unit/ces_federation",
     "experiments/src",
     "docker-compose.yml",
     "docker-compose.monitoring.yml",
