@@ -6,16 +6,17 @@ from datetime import timedelta
 from manager_world import START, World, ring
 
 from ces_common.messages.regions import HOLD_S, Decision, GuestJobQuery, HoldList, HoldQuery, RemoteStatus, Reported
+from ces_common.messages.split import PartAnswer, PartHoldQuery, PartReport, PartState, Piece, SplitDecision
 from ces_common.queuefile import QueueFile
 from ces_manager.jobs.job_views import job_view
 from ces_manager.measurements import Measurements
-from ces_manager.regions import away, guests
+from ces_manager.regions import away, guests, parts, splits
 from ces_manager.regions.holds import holds
 
 
 def look(world: World, tenants: Collection[str] | None = None, most: int = 200) -> HoldList:
     with world.uow.read() as tx:
-        return holds(tx, tenants, most)
+        return holds(tx, "here", tenants, most)
 
 
 def hold(world: World, home_job: str = "job-1", tenant: str = "default") -> str:
@@ -109,9 +110,37 @@ def test_each_tenant_sees_its_own(owner: World) -> None:
 
 
 def test_those_that_go_on_come_first_and_it_is_said_where_some_are_left_out(owner: World) -> None:
-    first, second, third = (hold(owner, f"job-{n}") for n in range(3))
+    *two, third = (hold(owner, f"job-{n}") for n in range(3))
+    first, second = sorted(two)  # ids of one millisecond have no order among them
     owner.write(lambda tx: guests.release(tx, word(third, "job-2")))
     assert [each.job for each in look(owner).here] == [second, first, third]
     some = look(owner, most=2)
     assert ([each.job for each in some.here], some.more) == ([second, first], True)
     assert not look(owner, most=3).more
+
+
+def test_a_part_of_a_split_job_is_held_as_a_part(owner: World) -> None:
+    def hold_part(home: str, part: int) -> str:
+        piece = Piece(tasks=["w-0", "w-1"])
+        asked = PartHoldQuery(home=home, job="job-1", attempt=2, part=part, file=ring(tasks=2), piece=piece)
+        return owner.write(lambda tx: parts.hold(tx, asked, QueueFile())).remote or ""
+
+    job = hold_part("r1", 1)
+    hold_part("here", 0)
+    [held] = look(owner).here
+    assert (held.job, held.region, held.part, held.attempt, held.state) == (job, "r1", 1, 2, "waiting")
+
+
+def test_parts_of_a_split_job_that_others_hold_are_told_one_by_one(home: World) -> None:
+    job = home.submit(ring(tasks=3, regions=["any"]))
+    about = {"job": job, "attempt": 1}
+    here = PartState(**about, part=0, remote=f"{1:026}", region="here", tasks=["w-0", "w-1"])
+    far = PartState(**about, part=1, remote=f"{2:026}", region="far", tasks=["w-2"])
+    home.write(lambda tx: splits.decide(tx, SplitDecision(**about, parts=[here, far], places=[])))
+    [held] = look(home).there
+    assert (held.job, held.region, held.part, held.state) == (job, "far", 1, "held")
+    said = PartAnswer(fate="committed", status=RemoteStatus(state="running"))
+    report = PartReport(**about, part=1, remote=far.remote, region="far", answer=said)
+    home.write(lambda tx: splits.take_reports(tx, [report]))
+    [committed] = look(home).there
+    assert (committed.state, committed.remote_state) == ("committed", "running")

@@ -25,8 +25,8 @@ async def regions(request: Request) -> RegionList:
 async def get_holds(request: Request) -> HoldList:
     """Jobs that regions hold for each other, as this one's database knows them: of whose they are, since when, and what
     has become of it. At most 200 of each side, those that are not over first."""
-    database, tenants = _region(request).database, identity_of(request).tenants
-    return await database.read(lambda tx: holds.holds(tx, tenants))
+    context, tenants = _region(request), identity_of(request).tenants
+    return await context.database.read(lambda tx: holds.holds(tx, context.region or "", tenants))
 
 
 def _region(request: Request) -> Context:
