@@ -26,7 +26,7 @@ from ces_client.audit import Books, Event, Inventory
 from ces_client.audit_inputs import links_of_file, request_of
 from ces_client.errors import Unreachable
 from ces_common.messages.api import JobView
-from ces_common.names import is_border_node
+from ces_common.names import BORDER_MARK
 from ces_common.states import JOB_OVER
 from ces_testbed.cluster import Cluster
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
@@ -163,7 +163,7 @@ class FaultCluster:
     def inventory(self) -> Inventory:
         asked = {job.id: request_of(self.client.jobs.get(job.id)) for job in self.client.jobs.list()}
         known = links_of_file(self.cluster.spec.topology.network)
-        border = [x for x in self.client.topology.links() if is_border_node(x.src) or is_border_node(x.dst)]
+        border = [x for x in self.client.topology.links() if BORDER_MARK in x.src + x.dst]
         links = {(x.src, x.dst): x.bandwidth for x in border}
         return Inventory(jobs=asked, **known | {"links": known["links"] | links})
 

@@ -55,7 +55,8 @@ LOOK_S = 0.25  # between two looks for news, of what is played here
 AT_LEAST_EVERY_S = 3.0
 HOLD_ENDS_S = HOLD_S + 1.0  # a hold is no older than that
 NO_ROOM = Reason(code="capacity", text="no room")
-QUIET = ("summary", "region-totals", "region-offers", "region-away", "queue")  # said all the time, job or not
+# said all the time, job or not
+QUIET = ("summary", "region-totals", "region-offers", "region-away", "region-borders", "split-open", "queue")
 STARTS_AGAIN = frozenset({JobState.STARTING, JobState.RUNNING})
 PLACED = frozenset({JobState.PLANNED, JobState.PREPARING})
 

@@ -39,6 +39,11 @@ def finish(regions: Regions) -> None:
 
 
 STEPS = [
+    "h-federation out region-not-taken",  # no other region was heard yet
+    "h-manager in region-not-taken",
+    "h-manager commits region-not-taken",
+    "h-manager out region-not-taken",
+    "h-federation in region-not-taken",
     "h-federation out bid",
     "h-federation in answer to bid",
     "h-federation out hold",

@@ -32,13 +32,14 @@ def asked(known: dict[str, Totals], refused: dict[str, int] | None = None, file:
     return [[room.name for room in query.regions] for query in found]
 
 
-def test_pairs_that_a_border_joins_both_ways_are_tried_those_with_home_first() -> None:
+def test_regions_that_a_border_joins_with_home_both_ways_are_tried_the_widest_first() -> None:
     known = {
-        "home": totals("b", "c"),
-        "b": totals("home", "c", free=90 * MBIT),
+        "home": totals("b", "c", "d", free=90 * MBIT),
+        "b": totals("home", "c"),
         "c": totals("b", free=90 * MBIT),  # no way back home
+        "d": totals("home", free=60 * MBIT),
     }
-    assert asked(known) == [["b", "home"], ["b", "c"]]
+    assert asked(known) == [["d", "home"], ["b", "home"]]
 
 
 @pytest.mark.parametrize("there", [totals(), totals("home", up=False), totals("home", cpu=999)])

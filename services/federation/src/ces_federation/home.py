@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import structlog
@@ -56,7 +56,8 @@ CONFLICTS = ("not-held", "not-decided")  # others were quicker: it is tried agai
 
 
 class Home:
-    """``clock``: steady. ``split``: called with a job that no region took as a whole."""
+    """``clock``: steady. ``split``: called with a job that no region took as a whole;
+    ``splitting``: those of which parts may be held, and which are not offered meanwhile."""
 
     def __init__(
         self,
@@ -66,9 +67,10 @@ class Home:
         following: Following,
         clock: Callable[[], float],
         split: Callable[[OfferedJob], None] = lambda _: None,
+        splitting: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._manager, self._asker, self._board, self._following = manager, asker, board, following
-        self._clock, self._split = clock, split
+        self._clock, self._split, self._splitting = clock, split, splitting
         self._refusals, self._conflicts = Backoff(1.0, 30.0), Backoff(0.2, 10.0)
         self._offering: dict[str, asyncio.Task[None]] = {}  # by job
         self._left: dict[str, set[str]] = defaultdict(set)  # region -> jobs that it may hold for us in vain
@@ -103,7 +105,7 @@ class Home:
         """Begin to offer what may run elsewhere and found no room here; one job waits for no other. Raises BusError
         where the manager tells of none."""
         now = self._clock()
-        skip = [*self._offering, *self._refusals.waiting(now), *self._conflicts.waiting(now)]
+        skip = [*self._offering, *self._splitting(), *self._refusals.waiting(now), *self._conflicts.waiting(now)]
         for region, jobs in self._left.items():
             if jobs and not self._asker.silent(region):
                 self._start(self._let_go(region))

@@ -68,7 +68,8 @@ class Federation:
         self.split_home = SplitHome(
             settings.region, manager, self.asker, self.board, self._split_owner, lambda: self._own, clock
         )
-        self.home = Home(manager, self.asker, self.board, self.following, clock, self.split_home.consider)
+        splits = self.split_home
+        self.home = Home(manager, self.asker, self.board, self.following, clock, splits.consider, lambda: splits.trying)
         self._hint = Hint()
         self._own: Totals | None = None
         self._near: dict[str, NearEnd] = {}  # this region's ends of border links, by the other region
@@ -125,7 +126,6 @@ class Federation:
         except (BusError, ValueError) as error:
             log.warning("the manager does not tell of the cluster", error=str(error))
             return
-        await self._set_up_borders()
         for name, peer in self._peers.items():
             age = self.board.age_s(name, self._clock())
             AGE.labels(name).set(-1 if age is None else age)
@@ -133,6 +133,7 @@ class Federation:
                 await self.wire.tell(name, "summary", self._summary(self._own, name, peer, made_at).encode())
             except BusError as error:
                 log.warning("a region cannot be told", region=name, error=str(error))
+        await self._set_up_borders()
 
     async def _set_up_borders(self) -> None:
         """Have the manager's books say what the border links are, by what the other regions tell of their ends."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 
 from ces_common.jobfile import ANY_REGION, JobFile
 from ces_common.messages.regions import Border, Room, Totals
@@ -19,13 +18,15 @@ Refused = Mapping[str, int]
 def candidates(
     file: JobFile, own: str, totals: Mapping[str, Totals], accepting: Iterable[str], refused: Refused
 ) -> list[SplitQuery]:
-    """The small problems to solve, those with home first, then those whose border links have the most free. ``totals``:
-    of this region, ``own``, and of those whose word counts now; ``accepting``: of these, the ones that take the job's
-    tenant. No region has the whole job, so each is asked for less than all of it."""
+    """The small problems to solve, of home and one other region, those first whose border links have the most free. Two
+    others may be joined as well, but their border link is for them alone. ``totals``: of this region, ``own``, and of
+    those whose word counts now; ``accepting``: of these, the ones that take the job's tenant. No region has the whole
+    job, so each is asked for less than all of it."""
     need = need_of(file)
-    able = [name for name in sorted({own, *accepting}) if name in totals and _named(need, own, name)]
+    able = [name for name in sorted({*accepting} - {own}) if name in totals and _named(need, name)]
     found = []
-    for one, other in combinations(able, 2):
+    for region in able:
+        one, other = sorted((own, region))
         there, back = _link(totals[one], other), _link(totals[other], one)
         if there is None or back is None:
             continue
@@ -33,13 +34,13 @@ def candidates(
         if sum(room.free.cpu for room in rooms) < need.whole.cpu:
             continue
         links = [BorderRoom(src=one, dst=other, free=there.free), BorderRoom(src=other, dst=one, free=back.free)]
-        found.append((own not in (one, other), -min(there.free, back.free), one, other, rooms, links))
-    found.sort(key=lambda each: each[:4])
+        found.append((-min(there.free, back.free), region, rooms, links))
+    found.sort(key=lambda each: each[:2])
     return [SplitQuery(job=file, regions=rooms, borders=links) for *_, rooms, links in found[:MOST_PAIRS]]
 
 
-def _named(need: Need, own: str, region: str) -> bool:
-    return region == own or ANY_REGION in need.regions or region in need.regions
+def _named(need: Need, region: str) -> bool:
+    return ANY_REGION in need.regions or region in need.regions
 
 
 def _link(totals: Totals, region: str) -> Border | None:

@@ -38,6 +38,7 @@ from ces_common.messages.split import (
 from ces_common.messages.split_queries import SplitAnswer
 from ces_federation.asking import Asker
 from ces_federation.board import Board
+from ces_federation.choice import Backoff
 from ces_federation.manager_port import Manager
 from ces_federation.split_choice import candidates, cpu_of, pieces
 from ces_federation.split_owner import SplitOwner
@@ -52,6 +53,7 @@ AGAIN_S = 0.1
 FIRST_S, MOST_S = 0.2, 10.0  # between tries
 TRIES = 6  # then the job is offered as a whole again
 STEP_S = 1.0
+AT_ONCE = 2  # jobs that are being split
 WORDS_AT_ONCE = 8  # that one region is asked
 
 
@@ -72,6 +74,8 @@ class SplitHome:
         self._owner, self._own, self._clock = owner, own, clock
         self._trying: dict[str, asyncio.Task[None]] = {}  # by job
         self._following: dict[str, asyncio.Task[None]] = {}  # by region
+        self._backoff = Backoff(1.0, 600.0)
+        self._asked: dict[tuple[str, int], float] = {}  # job and part -> when a word about it was said last
 
     async def run(self) -> None:
         try:
@@ -93,15 +97,26 @@ class SplitHome:
     # jobs that wait here
 
     def consider(self, offered: OfferedJob) -> None:
-        """Try to split a job that no region took as a whole, beside all else that goes on here."""
-        if offered.job not in self._trying:
+        """Try to split a job that no region took as a whole, beside all else that goes on here; some at a time, and
+        not at once again after a try that came to nothing."""
+        busy = len(self._trying) >= AT_ONCE or offered.job in self._backoff.waiting(self._clock())
+        if offered.job not in self._trying and not busy:
             task = asyncio.create_task(self._try(offered))
             self._trying[offered.job] = task
             task.add_done_callback(lambda _: self._trying.pop(offered.job, None))
 
+    @property
+    def trying(self) -> list[str]:
+        """Jobs of which parts may be held."""
+        return list(self._trying)
+
     async def _try(self, offered: OfferedJob) -> None:
+        if await self._tries(offered) != "placed":
+            self._backoff.refused(offered.job, self._clock())
+
+    async def _tries(self, offered: OfferedJob) -> str:
         refused: dict[str, int] = {}
-        wait_s = FIRST_S
+        wait_s, outcome = FIRST_S, "no-split"
         for _ in range(TRIES):
             try:
                 outcome = await self.split(offered, refused)
@@ -110,11 +125,12 @@ class SplitHome:
                 outcome = "error"
             SPLITS.labels(outcome).inc()
             if outcome in ("placed", "not-decided") or (outcome == "no-split" and not refused):
-                return
+                break
             if outcome == "no-split":  # nor any smaller part: what had no place a moment ago may have one now
                 refused.clear()
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # so that two homes do not meet again and again
             wait_s = min(2 * wait_s, MOST_S)
+        return outcome
 
     async def split(self, offered: OfferedJob, refused: dict[str, int]) -> str:
         """One try; what became of it. ``refused``: by region, how large a part it had no place for; added to."""
@@ -127,7 +143,9 @@ class SplitHome:
             for i, (region, piece) in enumerate(wanted.items())
         ]
         answers = await asyncio.gather(*(self._hold(region, hold) for region, hold in asked))
-        held = [answer is not None and answer.fate == "held" for answer in answers]
+        if any(answer is not None and answer.fate == "committed" for answer in answers):
+            return "placed"  # before: the answer to that decision was lost
+        held = [_is_held(hold, answer) for (_, hold), answer in zip(asked, answers, strict=True)]
         if all(held) and self._clock() - began < HOLD_S:
             fault_point("split-held")
             decision = _decision(offered, asked, answers)
@@ -191,7 +209,7 @@ class SplitHome:
 
     async def _release(self, region: str, hold: PartHold, answer: PartAnswer | None) -> None:
         """What is held, or may be; where that is not told, its hold ends by itself."""
-        if answer is None or answer.remote is None or answer.over:
+        if answer is None or answer.remote is None or answer.over or answer.fate == "committed":
             return
         await self._say(region, "release", RemotePart(**_id(hold), remote=answer.remote))
 
@@ -201,6 +219,8 @@ class SplitHome:
         """Begin a round with each region where the one before is over: one that is slow delays no other. Raises
         BusError."""
         items = (await self._manager.ask("split-open", PartsToAsk)).items
+        known = {(item.job, item.part) for item in items}
+        self._asked = {part: at for part, at in self._asked.items() if part in known}
         by_region: dict[str, list[PartToAsk]] = defaultdict(list)
         for item in items:
             by_region[item.region].append(item)
@@ -214,13 +234,17 @@ class SplitHome:
         del self._following[region]
 
     async def follow_region(self, region: str, items: list[PartToAsk]) -> None:
-        for start in range(0, len(items), WORDS_AT_ONCE):
-            some = items[start : start + WORDS_AT_ONCE]
+        """Some at a time, those first that were not asked about for longest: none that is never answered holds up
+        others."""
+        in_turn = sorted(items, key=lambda item: self._asked.get((item.job, item.part), float("-inf")))
+        for start in range(0, len(in_turn), WORDS_AT_ONCE):
+            some = in_turn[start : start + WORDS_AT_ONCE]
+            self._asked |= {(item.job, item.part): self._clock() for item in some}
             answers = await asyncio.gather(*(self._told(region, item) for item in some))
             reports = [
                 PartReport(**_id(item), remote=item.remote, region=region, answer=answer)
                 for item, answer in zip(some, answers, strict=True)
-                if answer is not None or self._asker.silent_s(region) >= SILENT_S
+                if answer is not None or self._is_silent(region)
             ]
             try:
                 if reports:
@@ -229,6 +253,9 @@ class SplitHome:
                 log.warning("what a region says is not taken", region=region, error=str(error)[:200])
             if not any(answers):
                 break
+
+    def _is_silent(self, region: str) -> bool:
+        return region != self._region and self._asker.silent_s(region) >= SILENT_S
 
     async def _told(self, region: str, item: PartToAsk) -> PartAnswer | None:
         about = _id(item) | {"remote": item.remote}
@@ -251,6 +278,13 @@ class SplitHome:
 
 def _id(part: PartId) -> dict[str, object]:
     return {"job": part.job, "attempt": part.attempt, "part": part.part}
+
+
+def _is_held(hold: PartHold, answer: PartAnswer | None) -> bool:
+    """And told as it must be: a place for each of its tasks."""
+    if answer is None or answer.fate != "held" or answer.remote is None:
+        return False
+    return sorted(place.task for place in answer.places) == sorted(hold.piece.tasks)
 
 
 def _decision(

@@ -58,6 +58,8 @@ class SplitOwner:
     async def hold(self, home: str, asked: PartHold) -> PartAnswer:
         """Ask the manager until the part has its place, or none. Raises BusError where it may or may not have acted."""
         try:
+            if home != self._region and any(each.region != home for each in asked.piece.crossings):
+                raise NotAccepted(f"flows of region {home}'s jobs cross to that region alone")
             file = asked.file if home == self._region else self._owner.as_ours(home, asked.file)
             query = PartHoldQuery(home=home, **asked.model_dump() | {"file": file.model_copy(update={"regions": []})})
             until = self._clock() + PLACED_S
@@ -77,14 +79,21 @@ class SplitOwner:
     async def say(self, home: str, word: str, asked: Message) -> PartAnswer:
         """Raises BusError."""
         if isinstance(asked, PartCommit):
-            self._check(asked)
+            try:
+                self._check(home, asked)
+            except ValueError as error:  # its hold ends by itself, of which it is told this way
+                log.warning("a part is not committed", home=home, job=asked.job, why=str(error))
+                about = asked.model_dump(include=set(RemotePart.model_fields))
+                return await self._manager.ask("part-status", PartAnswer, PartQuery(home=home, **about))
             return await self._manager.ask("part-commit", PartAnswer, PartCommitQuery(home=home, **asked.model_dump()))
         return await self._manager.ask(f"part-{word}", PartAnswer, PartQuery(home=home, **asked.model_dump()))
 
-    def _check(self, asked: PartCommit) -> None:
-        """A home may lead flows to the addresses of the region that it names, and nowhere else; to loopback ones, where
-        no data plane is. Raises ValueError."""
+    def _check(self, home: str, asked: PartCommit) -> None:
+        """A home may lead flows to its own addresses and nowhere else, or, where it is this region, to those of the
+        region that it names; to loopback ones, where no data plane is. Raises ValueError."""
         for place in asked.places:
+            if home not in (self._region, place.region):
+                raise ValueError(f"region {home} says where {place.task} is in region {place.region}")
             block = self._block_of(place.region)
             if not (place.address.is_loopback or (block is not None and place.address in block)):
                 raise ValueError(f"{place.task} is said to be at an address that region {place.region} does not have")

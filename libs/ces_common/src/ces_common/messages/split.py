@@ -125,7 +125,7 @@ PartWord = Literal["commit", "start", "status", "release"]
 
 class PartState(RemotePart):
     """What the home knows of a part, by what its region said last. ``lost``: nothing of it runs, though its job has not
-    ended: it was never committed, or that region knows nothing of it."""
+    ended: it was never committed, or that region knows nothing of it. ``silent``: that region does not answer."""
 
     region: RegionName
     tasks: list[TaskName]
@@ -134,6 +134,7 @@ class PartState(RemotePart):
     started: bool = False
     over: bool = False
     lost: bool = False
+    silent: bool = False
     state: JobState | None = None
     reason: Remark | None = None
 

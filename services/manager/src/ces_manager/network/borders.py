@@ -4,7 +4,9 @@ capacity and without an agent, so that flows end there, and are reserved and sha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import IPv4Network
 
+import structlog
 from sqlalchemy import delete, or_, select
 
 from ces_common.db.tables import NODE, LinkRow, NodeRow, RemovalRow
@@ -17,6 +19,7 @@ from ces_common.names import border_node
 from ces_common.shares import reservable, usable
 from ces_manager.plans.residual import held_on_links
 
+log = structlog.get_logger()
 _STANDING = select(NodeRow).where(NodeRow.region.is_not(None)).order_by(NodeRow.name)
 
 
@@ -31,8 +34,11 @@ def near_ends(tx: ReadTx, setups: Iterable[BorderSetup]) -> list[NearEnd]:
 
 
 def differs(tx: ReadTx, setups: Iterable[BorderSetup]) -> bool:
-    """Whether the books have something else."""
-    return _wanted(tx, setups) != _known(tx)
+    """Whether the books have something else; of a border link whose other end was not heard, whatever they have is
+    right."""
+    setups = list(setups)
+    stay = _unheard(setups)
+    return _wanted(tx, setups) != {name: what for name, what in _known(tx).items() if name not in stay}
 
 
 def put_borders(tx: WriteTx, setups: Iterable[BorderSetup]) -> None:
@@ -40,7 +46,7 @@ def put_borders(tx: WriteTx, setups: Iterable[BorderSetup]) -> None:
     is set up no more goes with its node."""
     setups = list(setups)
     wanted = _wanted(tx, setups)
-    stay = {border_node(each.region, each.there) for each in setups if each.far is None}
+    stay = _unheard(setups)
     for row in tx.session.scalars(_STANDING).all():
         if row.name not in wanted | dict.fromkeys(stay):
             _delete_links(tx, row.name)
@@ -55,6 +61,10 @@ def put_borders(tx: WriteTx, setups: Iterable[BorderSetup]) -> None:
     tx.cluster().topology_version = tx.version
     links = len(tx.session.scalars(select(LinkRow.src)).all())
     tx.emit("topology", "changed", "topology", TopologyChanged(links=links, media=0))
+
+
+def _unheard(setups: Iterable[BorderSetup]) -> set[str]:
+    return {border_node(each.region, each.there) for each in setups if each.far is None}
 
 
 def _put(tx: WriteTx, setup: BorderSetup, name: str) -> None:
@@ -87,15 +97,28 @@ Standing = tuple[str, str, str, str, int, int]
 
 def _wanted(tx: ReadTx, setups: Iterable[BorderSetup]) -> dict[str, Standing]:
     """By the node that stands for the other gateway: region, subnet, network, own gateway, bandwidth out and in. Both
-    ends must have a data plane, or neither."""
+    ends must have a data plane, or neither. Left out are those whose addresses a node here has, or another region's
+    gateway, and those whose name a node here has: no region's word takes what is another's."""
     found: dict[str, Standing] = {}
+    taken = {row.name: (row.region, row.subnet) for row in tx.session.scalars(select(NodeRow))}
     for setup in setups:
-        gateway = tx.session.get(NodeRow, setup.gateway)
+        name, gateway = border_node(setup.region, setup.there), tx.session.get(NodeRow, setup.gateway)
         if setup.far is None or gateway is None or gateway.network != setup.far.network:
             continue
-        ends = (setup.region, str(setup.far.subnet), setup.far.network, setup.gateway)
-        found[border_node(setup.region, setup.there)] = (*ends, setup.bandwidth, setup.far.bandwidth)
+        others = {other: what for other, what in taken.items() if other != name}
+        if name in taken and taken[name][0] is None:
+            log.warning("a border link is not set up: a node has its name", region=setup.region, node=name)
+        elif where := [other for other, (_, subnet) in others.items() if _overlap(subnet, setup.far.subnet)]:
+            log.warning("a border link is not set up: addresses overlap", region=setup.region, node=where[0])
+        else:
+            ends = (setup.region, str(setup.far.subnet), setup.far.network, setup.gateway)
+            found[name] = (*ends, setup.bandwidth, setup.far.bandwidth)
+            taken[name] = (setup.region, ends[1])
     return found
+
+
+def _overlap(subnet: str, other: IPv4Network) -> bool:
+    return bool(subnet) and IPv4Network(subnet).overlaps(other)
 
 
 def _known(tx: ReadTx) -> dict[str, Standing]:
@@ -109,9 +132,14 @@ def _known(tx: ReadTx) -> dict[str, Standing]:
     return found
 
 
+def border_names(tx: ReadTx) -> set[str]:
+    """Of the nodes that stand here for other regions' gateways."""
+    return {row.name for row in tx.session.scalars(_STANDING)}
+
+
 def border_links(tx: ReadTx) -> list[LinkRecord]:
     """Both directions of each, as they stand."""
-    names = [row.name for row in tx.session.scalars(_STANDING)]
+    names = border_names(tx)
     query = select(LinkRow).where(or_(LinkRow.src.in_(names), LinkRow.dst.in_(names)))
     return [LinkRecord.model_validate(row, from_attributes=True) for row in tx.session.scalars(query)]
 

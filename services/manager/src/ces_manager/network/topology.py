@@ -14,7 +14,6 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import TopologyChanged
 from ces_common.messages.records import LinkRecord, kinds_on_media
-from ces_common.names import is_border_node
 from ces_common.quantities import LARGEST
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.states import JobState
@@ -22,14 +21,14 @@ from ces_manager.errors import Invalid
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.network import link_states
-from ces_manager.network.borders import border_links
+from ces_manager.network.borders import border_links, border_names
 
 
 def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     """Replace all links and media; jobs that the new ones cannot carry are rescheduled. A link that stays keeps its
     state, and so do border links, which are no part of the file. Raises Invalid."""
     links, border = directed_links(file), border_links(tx)
-    standing = {end for link in border for end in (link.src, link.dst) if is_border_node(end)}
+    standing = border_names(tx)
     for i, each in enumerate(file.links):
         if taken := standing & {each.src, each.dst}:
             raise Invalid(

@@ -40,8 +40,9 @@ def _take_over(tx: WriteTx, row: JobRow, away: AwayRow, run: Decision) -> None:
         return
     if (away.region, away.remote, away.attempt) != (run.region, run.remote, run.attempt):
         away.region, away.remote, away.attempt = run.region, run.remote, run.attempt
-        away.closed, away.remote_state = False, None
+        away.closed, away.remote_state, away.unknown_since, away.decided_at = False, None, None, tx.now
     away.committed, away.forgotten, away.remote_epoch = True, False, run.epoch
+    away.committed_at = away.committed_at or tx.now
     if row.state is JobState.ELSEWHERE:
         row.attempt, row.region = run.attempt, run.region
     else:  # it has a place here by what was restored, and has left it since: both are ended, lest it runs twice

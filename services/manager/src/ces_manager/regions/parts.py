@@ -15,7 +15,16 @@ from ces_common.db.tables import JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import PartCommitted
 from ces_common.messages.regions import HOLD_S, GuestFile, RemoteStatus
-from ces_common.messages.split import PartAnswer, PartCommitQuery, PartHoldQuery, PartId, PartQuery, Place, TaskPlace
+from ces_common.messages.split import (
+    PartAnswer,
+    PartCommitQuery,
+    PartHoldQuery,
+    PartId,
+    PartQuery,
+    Piece,
+    Place,
+    TaskPlace,
+)
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.errors import Invalid
@@ -30,14 +39,16 @@ _PLACED = (JobState.PLANNED, JobState.PREPARING)  # as far as one comes that is 
 
 
 def hold(tx: WriteTx, asked: PartHoldQuery, queue: QueueFile) -> PartAnswer:
-    """Submit a part, to be held once it has a place; asked again, how it stands. Raises what the submission of a job
-    does, and Invalid for what is not split."""
+    """Submit a part, to be held once it has a place; asked again, how it stands. One that is asked for in another
+    piece takes the place of the one before. Raises what the submission of a job does, and Invalid for what is not
+    split."""
     part = _of(tx, asked.home, asked)
     if part is not None:
         row = job_row(tx, part.job)
-        if part.committed or row.state not in JOB_OVER:
+        if part.committed or (row.state not in JOB_OVER and _is(row, asked.piece)):
             return _stand(tx, part, row)
-        tx.session.delete(part)  # released before; nothing of it ran
+        _end(tx, row, f"region {part.home} asks for another part of its job")
+        tx.session.delete(part)  # nothing of it ran
         tx.session.flush()
     file = as_guest(GuestFile(home=asked.home, file=asked.file))
     if file.elastic is not None:
@@ -57,6 +68,11 @@ def hold(tx: WriteTx, asked: PartHoldQuery, queue: QueueFile) -> PartAnswer:
         )
     )
     return PartAnswer(fate="waiting", remote=row.id)
+
+
+def _is(row: JobRow, piece: Piece) -> bool:
+    assert row.part is not None
+    return row.part.tasks == piece.tasks and row.part.crossings == piece.crossings
 
 
 def border_nodes(tx: ReadTx) -> dict[str, str]:
@@ -135,7 +151,7 @@ def release(tx: WriteTx, asked: PartQuery) -> PartAnswer:
         return PartAnswer(fate="released", over=True)
     row = job_row(tx, part.job)
     _end(tx, row, f"ended by its home, region {part.home}")
-    return PartAnswer(fate="released", remote=row.id, over=not row.live)
+    return PartAnswer(fate="released", remote=row.id, started=part.started, over=not row.live)
 
 
 def status(tx: ReadTx, asked: PartQuery) -> PartAnswer:

@@ -34,6 +34,7 @@ def heard(part: PartState, answer: PartAnswer) -> PartState:
             "committed": part.committed or committed,
             "ready": part.ready or (committed and answer.ready),
             "started": part.started or answer.started,
+            "silent": False,
             "over": part.over or answer.over,
             "lost": part.lost or failed or answer.fate in ("released", "unknown"),
             "state": part.state if status is None else status.state,
@@ -48,7 +49,7 @@ def succeeded(state: JobState | None) -> bool:
 
 def may_have_run(parts: Sequence[PartState]) -> bool:
     """Whether any part may have been told to start: that is said once all are ready, and its answer can be lost."""
-    return all(part.committed and part.ready for part in parts)
+    return any(part.started for part in parts) or all(part.committed and part.ready for part in parts)
 
 
 def words(parts: Sequence[PartState], state: JobState) -> list[PartWord | None]:

@@ -14,6 +14,7 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.regions import SILENT_S, Decision
 from ces_common.messages.split import PartReport, PartState, PartToAsk, SplitDecision
 from ces_common.states import JobState
+from ces_manager.jobs.doubts import doubt
 from ces_manager.jobs.lifecycle import MAX_REASON, Course
 from ces_manager.jobs.transitions import change, find_job
 from ces_manager.regions.split_course import heard, verdict, words
@@ -36,6 +37,8 @@ def decide(tx: WriteTx, decision: SplitDecision) -> str | None:
         return None  # an answer was lost
     if row.state is not JobState.QUEUED or row.attempt != decision.attempt:
         return f"job {row.name} is {row.state} at attempt {row.attempt}"
+    if (why := doubt(tx, row)) is not None:
+        return why
     if {task.name for task in row.tasks} != {task for part in decision.parts for task in part.tasks}:
         return "the parts are not the whole job"
     if split is not None:
@@ -75,10 +78,7 @@ def has_news(tx: ReadTx, reports: Iterable[PartReport]) -> list[PartReport]:
         part = None if split is None else _part_of(split, report)
         if split is None or part is None or split.closed:
             continue
-        if report.answer is None:
-            if split.unknown_since is None:
-                found.append(report)
-        elif split.unknown_since is not None or heard(part, report.answer) != part:
+        if _known(part, report) != part:
             found.append(report)
     return found
 
@@ -90,16 +90,22 @@ def take_reports(tx: WriteTx, reports: Iterable[PartReport]) -> None:
         if split is None or row is None or part is None or split.closed:
             continue
         row.version = tx.version
-        if report.answer is None:
-            split.unknown_since = split.unknown_since or tx.now - timedelta(seconds=SILENT_S)
-            continue
-        split.unknown_since = None
-        known = heard(part, report.answer)
+        known = _known(part, report)
         split.parts = [known if each is part else each for each in split.parts]
+        if not any(each.silent for each in split.parts):
+            split.unknown_since = None
+        elif split.unknown_since is None:
+            split.unknown_since = tx.now - timedelta(seconds=SILENT_S)
+        if report.answer is None:
+            continue
         began = None if report.answer.status is None else report.answer.status.started_at
         if row.started_at is None and began is not None:
             row.started_at = min(max(began, row.submitted_at), tx.now)
         _move(tx, split, row)
+
+
+def _known(part: PartState, report: PartReport) -> PartState:
+    return part.model_copy(update={"silent": True}) if report.answer is None else heard(part, report.answer)
 
 
 def _move(tx: WriteTx, split: SplitRow, row: JobRow) -> None:
@@ -114,6 +120,9 @@ def _move(tx: WriteTx, split: SplitRow, row: JobRow) -> None:
         course.move(end, reason)
 
     change(tx, row, walk)
+    if found.outcome == "again":  # nothing of it is left anywhere
+        tx.session.delete(split)
+        tx.session.flush()
 
 
 def _part_of(split: SplitRow, report: PartReport) -> PartState | None:
