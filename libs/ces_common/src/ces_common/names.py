@@ -33,3 +33,14 @@ def router_address(subnet: str) -> str:
 def border_node(region: str, gateway: str) -> str:
     """The node that stands for another region's gateway in this one's books."""
     return f"{region}{BORDER_MARK}{gateway}"
+
+
+def link_device(peer: str) -> str:
+    """The device, on a link's source node, that leads to the neighbour ``peer``."""
+    name = f"to-{peer}"
+    return name if len(name) <= DEVICE_LENGTH else f"to-{short_hash(peer, 12)}"
+
+
+def endpoint_device(allocation: str) -> str:
+    """The node's end of an allocation's veth."""
+    return f"w-{short_hash(allocation, 12)}"

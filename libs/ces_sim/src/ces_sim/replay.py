@@ -32,8 +32,8 @@ class Replayed:
 def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -> Iterator[Replayed]:
     """Every cycle of a record (:mod:`ces_core.queue.record`), each on the state that it had and the memory that
     this run has of the one before. The decisions are the same where the solver answers the same whenever it is asked:
-    one that stops at a time limit need not. They may also differ where owners of nodes were expected: a record does
-    not say which nodes were left alone for them.
+    one that stops at a time limit need not. They may also differ where owners of nodes were expected, or GPU cards
+    were counted one by one: a record does not say which nodes were left alone for owners, nor what was on which card.
 
     Raises OSError, and ValueError or KeyError where it is no record; BadDecisionError where a plan breaks a rule.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import assert_never
 
 import structlog
@@ -82,7 +83,8 @@ def make_network(settings: AgentSettings) -> Network:
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     token = metrics_token(settings)
     cards = await asyncio.to_thread(machine_cards, settings.gpu_fake)
-    kept = kept_by(same_root=settings.runtime is RuntimeKind.PROCESS, confined=settings.network == "tc")
+    confined = settings.network == "tc" or os.geteuid() == 0  # root gives each worker a user and a /tmp of its own
+    kept = kept_by(same_root=settings.runtime is RuntimeKind.PROCESS, confined=confined)
     offered = cards.offered(settings.node_gpu, shares=settings.gpu_shares, kept=kept)
     membership = await ensure_joined(settings, offered)
     runtime, network = make_runtime(settings, cards), make_network(settings)

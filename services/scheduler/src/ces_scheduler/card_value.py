@@ -43,9 +43,9 @@ class LeftOver:
         if not self.weight or not len(nodes):
             return problem
         steps = min(total, int(number[nodes].max()))
-        share, memory = self.table.asked(asking[0])
+        share, _ = self.table.asked(asking[0])
         cpu = sum(task.cpu for task in asking) // total
-        step = Asked(cpu, 0, 1, share, 0, int(memory.max()) if asking[0].gpu_share else 0)
+        step = Asked(cpu, 0, 1, share, 0, asking[0].gpu_memory)  # a share in proportion fits on whichever card has it
         fleet = self._fleet(problem, cards)
         part = Fleet(*(np.ascontiguousarray(each[nodes]) for each in fleet))
         change = np.zeros((count, steps + 1))

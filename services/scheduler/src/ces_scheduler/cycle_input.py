@@ -196,7 +196,7 @@ def cycle_input(
     jobs = [entry.job for entry in entries.values() if entry.job is not None]
     names = {job.name for job in jobs}
     running = running_jobs(left, proposed, now.timestamp())
-    carded = matter(left, records.values())
+    carded = matter(left, [records[job.name] for job in jobs])
     base, held = by_card(left) if carded else (left.cluster.emptied(), left.held)
     memory, freed, lost = Memory(), 0, []
     if last is not None:

@@ -140,8 +140,7 @@ class SolverCalls:
             log.exception("the solver failed", job=job, solver=solver.name)
             reason = Reason("solver-failed", proven=False, where=f"{solver.name}: {error}")
             result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
-        valued = (sparing and solver is not self.solver) or problem.card_value is not None
-        return Answer(result, problem.cluster, fallback, valued, limit_s)
+        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver, limit_s)
 
     @cached_property
     def _sparing_solver(self) -> Solver:

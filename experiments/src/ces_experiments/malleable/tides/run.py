@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -108,10 +108,13 @@ def owned(cluster: Cluster, nodes: Sequence[str]) -> Iterator[Mapping[str, str]]
 
 def set_apart(cluster: Cluster) -> None:
     """Central services run on no device that somebody lends. Here they share its cores, so they take what owners and
-    agents leave."""
+    agents leave. Raises TestbedError."""
     for name in CENTRAL:
-        for thread in Path(f"/proc/{cluster.supervisor.pid(name)}/task").iterdir():
-            os.setpriority(os.PRIO_PROCESS, int(thread.name), LEAST_URGENT)
+        if (pid := cluster.supervisor.pid(name)) is None:
+            raise TestbedError(f"{name} does not run")
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), LEAST_URGENT)
 
 
 def _lent(cluster: Cluster, client: Client, node: str) -> bool:

@@ -193,7 +193,8 @@ class Search:
         chosen, value = candidates(problem, seed, self.rule), problem.card_value
         if value is None:
             return problem_view(problem, chosen)
-        best = value.best(problem.homes.any(axis=0), CARD_NODES + len(problem.tasks))
+        homes = problem.homes[problem.demand[:, 2] > 0].any(axis=0)  # of the tasks that want GPUs
+        best = value.best(homes, CARD_NODES + len(problem.tasks))
         view = problem_view(problem, np.union1d(chosen, best))
         return view._replace(cards=value.change[view.nodes], per_card=value.per_card)
 

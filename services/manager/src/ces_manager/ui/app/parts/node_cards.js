@@ -30,8 +30,8 @@ export function sharesOf({ holders, allocated = 0, memory_allocated: held = 0, m
 /** @param {string} kind @returns {string} whether several jobs may have a part of it each */
 function kindText(kind) {
   if (kind === "counted") return t("can be shared: counted, not enforced");
-  if (kind === "mps") return t("can be shared: kept to it by MPS");
-  if (kind === "hami") return t("can be shared: kept to it by HAMi-core");
+  if (kind === "mps") return t("can be shared: co-operative, by MPS");
+  if (kind === "hami") return t("can be shared: co-operative, by HAMi-core");
   return t("given whole only");
 }
 
