@@ -32,7 +32,13 @@ FILE = {"file.*"}  # a job's own file, as it was submitted
 SUMS = {"cpu", "memory", "gpu"}
 ALLOWED: dict[str, set[str]] = {
     "summary": {"epoch", "nodes", "rooms", "queued", "wait_s", "datasets", "region", "protocol", "made_at", "block"}
-    | {"accepts", *(f"{of}.{what}" for of in ("free", "total", "largest") for what in SUMS)},
+    | {
+        "accepts",
+        "cards",
+        "borders",
+        "gateway",
+        *(f"{of}.{what}" for of in ("free", "total", "largest") for what in SUMS),
+    },
     "bid": FILE,
     "answer to bid": {"feasible", "composite", "refusal"},
     "hold": {"job", "attempt", *FILE},
