@@ -36,6 +36,7 @@ class Agents:
             placement=[SimpleNamespace(name="t", node="n", allocation=ALLOCATIONS[self.attempt])],
             state=JobState.RUNNING if len(self.queries) < 5 else JobState.SUCCEEDED,
             region=None,
+            parts=[],
         )
         self.attempt = 1
         if len(self.queries) > 3:
@@ -85,7 +86,7 @@ class Rogue:
 
     async def read(self, function: Any) -> Any:
         task = SimpleNamespace(name="t", node="n", allocation="a1")
-        return SimpleNamespace(placement=[task], state=JobState.RUNNING, region=None)
+        return SimpleNamespace(placement=[task], state=JobState.RUNNING, region=None, parts=[])
 
 
 async def told(agent: Rogue) -> list[str]:

@@ -59,8 +59,8 @@ def test_every_kind_of_change_is_one_that_is_told() -> None:
     told_only = {"waiting", "deadline", "judged", "proposed", "refused", "rejected", "preparing", "packed", "copied"}
     others = {name.removeprefix("ces.v1.") for name in known - set(CHANGES)}
     assert {name for name in others if name.split(".")[1] not in told_only} == {
-        "checkpoint.restored", "network.ready", "preemption.committed", "secret.removed", "secret.stored",
-        "session.begun", "session.ended", "token.created", "token.revoked",
+        "checkpoint.restored", "network.ready", "part.committed", "preemption.committed", "secret.removed",
+        "secret.stored", "session.begun", "session.ended", "token.created", "token.revoked",
     }  # fmt: skip
 
 

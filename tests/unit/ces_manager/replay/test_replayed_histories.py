@@ -15,6 +15,7 @@ from long_histories import play
 
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.uow import ReadTx
+from ces_common.resources import gpus_of
 from ces_manager.live.picture import Picture
 from ces_manager.plans.residual import held_on_nodes, loads_of_links
 from ces_manager.replay.keyframes import past_of
@@ -86,7 +87,8 @@ class ReplayedHistories(Actors):
         nodes, links = held_on_nodes(tx), loads_of_links(tx, NODES)
         for name, facts in shown.nodes.items():
             allocated = tuple(facts[f"{resource}_allocated"] for resource in ("cpu", "memory", "gpu"))
-            assert allocated == nodes.get(name, (0, 0, 0)), name
+            cpu, memory, gpu, share = nodes.get(name, (0, 0, 0, 0))
+            assert allocated == (cpu, memory, gpus_of(gpu, share)), name
         for key, facts in shown.links.items():
             src, dst = key.split(">")
             reserved, flows = links.get((src, dst), (0, 0))
