@@ -35,7 +35,7 @@ def with_cards(made: Topology) -> Topology:
 def _regions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Regions]:
     folder = tmp_path_factory.mktemp("dreg")
     made = {"home": star(1, cpu="500m"), "far": with_cards(star(1))}
-    with running_regions(folder, made, {"CES_GPU_FAKE": FAKES}) as regions:
+    with running_regions(folder, made, settings={"CES_GPU_FAKE": FAKES}) as regions:
         yield regions
 
 
