@@ -13,7 +13,7 @@ import pytest
 from compose_stack import RegionStack, build_missing_images
 from waiting import PATIENCE_S, wait_until
 
-pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600), pytest.mark.soak]
 LEAVES = {
     "name": "leaves",
     "regions": ["any"],

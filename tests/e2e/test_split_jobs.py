@@ -201,16 +201,20 @@ def test_a_part_that_fails_ends_the_other(regions: Regions) -> None:
     assert "its part in region" in (view.reason or "")
 
 
+def also(*step: str) -> Any:
+    return pytest.param(*step, marks=pytest.mark.soak)
+
+
 @pytest.mark.parametrize(
     ("region", "service", "fault"),
     [
-        ("near", "federation", "split-held:1"),  # all is held; nobody has decided
-        ("near", "federation", "split-decided:1"),  # it is decided; nobody has committed
+        also("near", "federation", "split-held:1"),  # all is held; nobody has decided
+        also("near", "federation", "split-decided:1"),  # it is decided; nobody has committed
         ("near", "federation", "split-commit:1"),  # one part is committed; home does not know
-        ("near", "federation", "split-start:1"),  # one part starts; home does not know
+        also("near", "federation", "split-start:1"),  # one part starts; home does not know
         ("near", "manager", "split-decide:1"),  # the decision is written; who asked for it does not know
-        ("far", "manager", "part-hold:1"),  # a part is submitted there; nobody knows
-        ("far", "manager", "part-commit:1"),  # it is committed there; nobody knows
+        also("far", "manager", "part-hold:1"),  # a part is submitted there; nobody knows
+        also("far", "manager", "part-commit:1"),  # it is committed there; nobody knows
     ],
 )
 def test_whoever_dies_between_two_steps_no_task_is_lost_or_runs_twice(

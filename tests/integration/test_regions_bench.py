@@ -16,7 +16,7 @@ from ces_experiments.regions.live_report import LIVE, tables
 
 @pytest.mark.timeout(600)
 def test_jobs_without_room_at_home_run_in_another_region(tmp_path: Path) -> None:
-    load = Load(regions=3, nodes=3, jobs=18, rate=4.0, tasks=3, run_s=30.0)  # four fit in each region at a time
+    load = Load(regions=3, nodes=3, jobs=18, rate=4.0, tasks=3, run_s=12.0)  # four fit in each region at a time
     carry_out("regions-live", LIVE, Question(load), tmp_path, plots=False)
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["states"] == {"succeeded": 18}
