@@ -111,7 +111,12 @@ class SplitHome:
         return list(self._trying)
 
     async def _try(self, offered: OfferedJob) -> None:
-        if await self._tries(offered) != "placed":
+        outcome = "error"
+        try:
+            outcome = await self._tries(offered)
+        except Exception:
+            log.exception("a job cannot be split", job=offered.job)
+        if outcome != "placed":
             self._backoff.refused(offered.job, self._clock())
 
     async def _tries(self, offered: OfferedJob) -> str:
