@@ -108,8 +108,9 @@ def decompose(
     capacity = source.capacity
 
     def limits(count: int) -> Limits:
-        cpu_limit = even_limits(graph, count).cpu if capacity.cpu is None else capacity.cpu
-        return Limits(cpu_limit, capacity.memory, capacity.gpu)
+        # What is near a user is as large as the cut makes it, unless somebody set a bound.
+        even = even_limits(graph, count).cpu if by is not Way.mobile else None
+        return Limits(even if capacity.cpu is None else capacity.cpu, capacity.memory, capacity.gpu)
 
     wish = Wish(by, graph, limits, source.near.state, time_limit, seed)
     try:
@@ -165,15 +166,11 @@ def _graph(source: ApplicationGraph) -> Graph:
     return Graph(source.name, vertices, tuple(edges))
 
 
-def _levels(
-    wish: Wish, parts: int | None, granularity: Granularity
-) -> tuple[list[Row], list[Parts], int]:
+def _levels(wish: Wish, parts: int | None, granularity: Granularity) -> tuple[list[Row], list[Parts], int]:
     """Rows of levels that there are not, with the reason; the levels that there are; how many parts were asked for.
     Raises IndivisibleError where the one that was asked for is not among them."""
     size = len(wish.graph.vertices)
-    capacity = wish.limits(1)
-    bounded = Limits(capacity.cpu, capacity.memory, capacity.gpu)
-    least = least_parts(division(wish.graph, bounded, pure=wish.by is Way.compute))
+    least = least_parts(division(wish.graph, wish.limits(1), pure=wish.by is Way.compute))
     if wish.by is Way.mobile:
         least = max(least, 2)
     if wish.by is Way.compute:
