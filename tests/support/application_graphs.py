@@ -8,7 +8,7 @@ from ces_core.decomposition.graph import Edge, Graph, Vertex
 
 
 def random_graph(size: int, seed: int, *, chords: int | None = None, archs: int = 0) -> Graph:
-    """A tree with some edges more (half as many as vertices if None). ``archs``: of so many, some vertices ask for one."""
+    """A tree and some edges more (half as many as vertices if None). ``archs``: of how many some ask for one."""
     rng = np.random.default_rng(seed)
     vertices = tuple(
         Vertex(

@@ -26,7 +26,9 @@ def test_a_task_for_each_part_and_a_flow_for_their_traffic() -> None:
     assert near.labels == {"site": "roof"}
     assert near.env == {"LEVEL": "3", "CES_VERTICES": "a,b"}
     assert (other.name, other.memory, other.labels) == ("part2-0", 64 * 2**20, {})
-    assert [(flow.src, flow.dst, flow.min, flow.max) for flow in job.expand_flows()] == [("near-0", "part2-0", 1, 5_000_000)]
+    assert [(flow.src, flow.dst, flow.min, flow.max) for flow in job.expand_flows()] == [
+        ("near-0", "part2-0", 1, 5_000_000)
+    ]
 
 
 def test_a_list_of_vertices_that_is_too_long_is_left_out() -> None:

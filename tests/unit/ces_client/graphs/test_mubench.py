@@ -15,7 +15,9 @@ def service(*groups: dict[str, Any], size: float = 1, **more: Any) -> dict[str, 
 
 def test_calls_multiply_along_the_way() -> None:
     model = {
-        "front": service({"seq_len": 9, "services": ["a", "b"], "probabilities": {"b": 0.5}}, **{"cpu-requests": "250m"}),
+        "front": service(
+            {"seq_len": 9, "services": ["a", "b"], "probabilities": {"b": 0.5}}, **{"cpu-requests": "250m"}
+        ),
         "a": service({"seq_len": 1, "services": ["c", "b"]}, size=10),
         "b": service(size=100),
         "c": service(),

@@ -17,7 +17,16 @@ def text(renderable: object) -> str:
 def test_levels_stand_above_what_they_are_compared_with() -> None:
     own = Row("clusters", 3, True, 2e6, share=0.25, gap=0.0, largest=(1500, 2**30), placed=0.75)
     shown = text(levels_table([own], [Row("random", 3, cut=8e6, spread=1e6, share=1.0), Row("metis", 3, said="none")]))
-    for word in ("* clusters", "2 Mbit/s", "25.0%", "1.5 cores, 1 GiB", "proven", "0.7500", "8 Mbit/s ± 1 Mbit/s", "none"):
+    for word in (
+        "* clusters",
+        "2 Mbit/s",
+        "25.0%",
+        "1.5 cores, 1 GiB",
+        "proven",
+        "0.7500",
+        "8 Mbit/s ± 1 Mbit/s",
+        "none",
+    ):
         assert word in shown
 
 

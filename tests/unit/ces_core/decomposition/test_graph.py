@@ -13,13 +13,14 @@ from ces_core.decomposition.graph import Edge, Graph, IndivisibleError, Limits, 
 
 @settings(max_examples=20, deadline=None)
 @given(size=st.integers(2, 14), seed=st.integers(0, 999), data=st.data())
-def test_every_vertex_is_in_one_part_and_the_cut_is_the_sum_of_the_flows(size: int, seed: int, data: st.DataObject) -> None:
+def test_each_vertex_is_in_one_part_and_the_cut_is_the_sum_of_flows(size: int, seed: int, data: st.DataObject) -> None:
     graph = random_graph(size, seed)
     part = data.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
     parts = parts_of(graph, part)
     assert sorted(vertex for members in parts.members for vertex in members) == list(range(size))
     assert parts.cut == sum(edge.max for edge in graph.edges if part[edge.src] != part[edge.dst])
-    assert sum(flow.min for flow in parts.flows) == sum(edge.min for edge in graph.edges if part[edge.src] != part[edge.dst])
+    least = sum(edge.min for edge in graph.edges if part[edge.src] != part[edge.dst])
+    assert sum(flow.min for flow in parts.flows) == least
     assert parts.cut == division(graph, Limits()).cut(np.unique(part, return_inverse=True)[1])
     assert sum(parts.amount(i, "cpu") for i in range(len(parts.members))) == sum(each.cpu for each in graph.vertices)
 

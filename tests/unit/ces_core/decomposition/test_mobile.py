@@ -15,7 +15,8 @@ from ces_core.decomposition.mobile import mobile
 
 
 def marked(graph: Graph, near: dict[int, bool], **states: float) -> Graph:
-    vertices = [replace(each, near=near.get(i), state=states.get(each.name, 0.0)) for i, each in enumerate(graph.vertices)]
+    told = enumerate(graph.vertices)
+    vertices = (replace(each, near=near.get(i), state=states.get(each.name, 0.0)) for i, each in told)
     return replace(graph, vertices=tuple(vertices))
 
 

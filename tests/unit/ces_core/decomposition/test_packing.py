@@ -14,12 +14,12 @@ from ces_core.decomposition.packing import at_random, least_parts, no_packing, p
 
 @settings(max_examples=20, deadline=None)
 @given(size=st.integers(2, 16), seed=st.integers(0, 999), parts=st.integers(1, 16), by_traffic=st.booleans())
-def test_even_parts_are_always_found_and_never_above_capacity(size: int, seed: int, parts: int, by_traffic: bool) -> None:
+def test_what_is_found_is_never_above_capacity(size: int, seed: int, parts: int, by_traffic: bool) -> None:
     parts = min(parts, size)
     graph = random_graph(size, seed)
     asked = division(graph, even_limits(graph, parts))
     found = packed(asked, parts, np.random.default_rng(seed), by_traffic=by_traffic)
-    if found is None:  # largest first to the emptiest part always fits; these rules only try
+    if found is None:  # packing is hard, and these rules only try
         return
     assert asked.broken(found) == []
     assert int(found.max()) + 1 == parts

@@ -1,5 +1,7 @@
-"""``ces decompose``: an application's graph becomes a job of a few tasks. A plain function; the ``ces`` command finds it
-through the entry-point group ``ces.commands``."""
+"""``ces decompose``: an application's graph becomes a job of a few tasks.
+
+A plain function; the ``ces`` command finds it through the entry-point group ``ces.commands``.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,17 @@ from ces_common.jobfile import JobFile
 from ces_common.quantities import parse_cpu, parse_memory
 from ces_core.decomposition.clusters import clusters
 from ces_core.decomposition.comparison import Rival, rivals
-from ces_core.decomposition.graph import Edge, Graph, IndivisibleError, Limits, Parts, Vertex, division, even_limits, parts_of
+from ces_core.decomposition.graph import (
+    Edge,
+    Graph,
+    IndivisibleError,
+    Limits,
+    Parts,
+    Vertex,
+    division,
+    even_limits,
+    parts_of,
+)
 from ces_core.decomposition.levels import MOST_PARTS, Granularity, Level, best_placed, parts_at, pure_levels
 from ces_core.decomposition.mobile import mobile
 from ces_core.decomposition.optimal import optimal
@@ -72,16 +84,24 @@ class Wish:
 
 
 def decompose(
-    app: Annotated[Path, typer.Argument(metavar="APP", help="a graph file, a WfCommons instance, a muBench or ONNX model")],
+    app: Annotated[
+        Path, typer.Argument(metavar="APP", help="a graph file, a WfCommons instance, a muBench or ONNX model")
+    ],
     by: Annotated[Way, typer.Option(help="how to divide")] = Way.clusters,
     parts: Annotated[int | None, typer.Option(min=1, max=MOST_PARTS, help="into how many tasks")] = None,
-    granularity: Annotated[Granularity, typer.Option(help="how finely, where --parts is left out")] = Granularity.medium,
-    cpu: Annotated[str | None, typer.Option(metavar="CPU", help="most that one part may ask for, such as 4 or 500m")] = None,
+    granularity: Annotated[
+        Granularity, typer.Option(help="how finely, where --parts is left out")
+    ] = Granularity.medium,
+    cpu: Annotated[
+        str | None, typer.Option(metavar="CPU", help="most that one part may ask for, such as 4 or 500m")
+    ] = None,
     memory: Annotated[str | None, typer.Option(metavar="MEMORY", help="most that one part may ask for, as 8Gi")] = None,
     state: Annotated[
         str | None, typer.Option(metavar="MEMORY", help="with --by mobile: most state that follows a user's move")
     ] = None,
-    rate: Annotated[float, typer.Option(min=1e-6, max=1e9, help="requests in a second, of muBench and ONNX models")] = 1.0,
+    rate: Annotated[
+        float, typer.Option(min=1e-6, max=1e9, help="requests in a second, of muBench and ONNX models")
+    ] = 1.0,
     run: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="what every part runs, if the graph file does not say")
     ] = None,
@@ -199,9 +219,7 @@ def _divided(wish: Wish, count: int) -> Parts:
             found = optimal(asked, count, limit_s=wish.limit_s, seed=wish.seed)
             return parts_of(wish.graph, found.part, found.bound)
         case Way.mobile:
-            halves = mobile(
-                wish.graph, asked, count, most_state=wish.most_state, limit_s=wish.limit_s, seed=wish.seed
-            )
+            halves = mobile(wish.graph, asked, count, most_state=wish.most_state, limit_s=wish.limit_s, seed=wish.seed)
             return parts_of(wish.graph, halves.part, halves.bound if count == 2 else None)
         case _:
             return parts_of(wish.graph, clusters(asked, count, seed=wish.seed))
@@ -307,12 +325,21 @@ def _row(by: Way, level: Level, whole: float, chosen: bool) -> Row:
 
 def _rival_row(rival: Rival, whole: float) -> Row:
     share = None if rival.cut is None or not whole else rival.cut / whole
-    return Row(rival.name, rival.parts, cut=rival.cut, spread=rival.spread, share=share, said=rival.lacks or rival.above)
+    return Row(
+        rival.name, rival.parts, cut=rival.cut, spread=rival.spread, share=share, said=rival.lacks or rival.above
+    )
 
 
 def _part_rows(parts: Parts, by: Way) -> list[tuple[str, float, float, int, str, Sequence[str]]]:
     return [
-        (f"{NEAR if part.near else f'part{index + 1}'}-0", part.cpu, part.memory, part.gpu, part.arch or "any", part.vertices)
+        (
+            f"{NEAR if part.near else f'part{index + 1}'}-0",
+            part.cpu,
+            part.memory,
+            part.gpu,
+            part.arch or "any",
+            part.vertices,
+        )
         for index, part in enumerate(_job_parts(parts, by))
     ]
 
@@ -325,5 +352,3 @@ def _write(path: Path, file: JobFile) -> None:
     except OSError as error:
         remedy = "check the path and its permissions"
         raise bad_field(f"{path} cannot be written", "--job", error.strerror or str(error), remedy) from error
-
-

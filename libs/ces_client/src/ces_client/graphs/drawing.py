@@ -57,7 +57,9 @@ def draw_parts(file: Path, graph: ApplicationGraph, part: Sequence[int], title: 
     for place, vertex in enumerate(graph.vertices):
         size = 40 + 260 * vertex.cpu / largest
         x, y = at[place]
-        axes.scatter([x], [y], s=size, color=[colours(part[place] % 20)], edgecolors="#333333", linewidths=0.6, zorder=2)
+        axes.scatter(
+            [x], [y], s=size, color=[colours(part[place] % 20)], edgecolors="#333333", linewidths=0.6, zorder=2
+        )
         if len(names) <= MOST_NAMES:
             text = f"{plain(vertex.name)[:18]} ({part[place] + 1})".replace("$", r"\$")  # which would begin a formula
             axes.annotate(text, (x, y), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=7, zorder=3)

@@ -77,7 +77,8 @@ class WorkModel(RootModel[dict[str, _Service]]):
                     mean = max(LEAST_RATE, round(calls * bits))
                     edges.append({"src": src, "dst": dst, "bandwidth": {"min": mean, "max": BURST * mean}})
         vertices = [
-            {"name": service, "cpu": f"{told.cpu}m", "memory": told.memory} | ({} if callers[service] else {"near": True})
+            {"name": service, "cpu": f"{told.cpu}m", "memory": told.memory}
+            | ({} if callers[service] else {"near": True})
             for service, told in self.root.items()
         ]
         return ApplicationGraph.model_validate({"name": name, "vertices": vertices, "edges": edges})

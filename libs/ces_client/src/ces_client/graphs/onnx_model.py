@@ -34,7 +34,9 @@ def read_onnx(path: Path, rate: float) -> ApplicationGraph:
     except OSError as error:
         raise bad_field(title, "file", error.strerror or str(error), "check the path and its permissions") from error
     except Exception as error:  # protobuf's and ONNX's own, of many kinds
-        raise bad_field(title, "file", f"it is no ONNX model: {error}", "give a model that onnx.checker accepts") from error
+        raise bad_field(
+            title, "file", f"it is no ONNX model: {error}", "give a model that onnx.checker accepts"
+        ) from error
     return _graph(graph, job_name(path.stem), rate, title)
 
 

@@ -52,7 +52,9 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > largest:
             problem = f"it is larger than {largest // 2**20} MiB"
-            raise bad_field(title, "file", problem, "give a smaller one" if as_json else "write it as JSON, in a .json file")
+            raise bad_field(
+                title, "file", problem, "give a smaller one" if as_json else "write it as JSON, in a .json file"
+            )
         text = path.read_text(encoding="utf-8")
         document = read_json(text) if as_json else read_yaml(text, aliases=False)
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Decomposition: which vertices of an application's graph become one task each, so that little traffic crosses between them."""
+"""Decomposition: which vertices of an application's graph become one task, with little traffic between tasks."""

@@ -27,7 +27,7 @@ _POWERS = {Granularity.coarse: 1 / 3, Granularity.medium: 1 / 2, Granularity.fin
 
 
 def parts_at(granularity: Granularity, vertices: int, least: int = 1) -> int:
-    """The number of parts: 100 vertices become 5, 10 or 22; never fewer than ``least``, nor more than a job may have."""
+    """The number of parts: 100 vertices become 5, 10 or 22. Never fewer than ``least``, nor more than a job has."""
     return max(min(round(vertices ** _POWERS[granularity]), MOST_PARTS), min(2, vertices), least)
 
 
@@ -63,7 +63,7 @@ def pure_levels(graph: Graph, limits: Callable[[int], Limits], most: int) -> tup
 
 
 def best_placed(levels: Sequence[Parts], place: Callable[[Parts], float | None]) -> tuple[Level, ...]:
-    """Each level with the score of its place, best first; those without a place last, fewer parts first among equals."""
+    """Each level with the score of its place, best first, and fewer parts first among equals; no place comes last."""
     scored = [Level(each, place(each)) for each in levels]
     return tuple(
         sorted(scored, key=lambda level: (level.placed is None, -(level.placed or 0.0), len(level.parts.members)))

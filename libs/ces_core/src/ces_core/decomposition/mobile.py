@@ -12,7 +12,6 @@ from ces_core.decomposition.graph import Division, Graph, IndivisibleError, Inte
 from ces_core.decomposition.packing import no_packing
 from ces_core.gpus.milp import Programme
 
-
 FULLNESS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.55)
 """How full the parts that run anywhere may be together: what fills them wholly can seldom be packed, so what cannot be
 is tried again with more of it near."""

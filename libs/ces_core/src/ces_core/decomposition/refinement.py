@@ -31,7 +31,8 @@ def _passed(division: Division, part: Integers, parts: int, *, loose: bool) -> b
     most = division.most * (1 + EPSILON)
     room = most + amounts.max(axis=1) if loose else most
     members = np.bincount(part, minlength=parts)
-    labelled = np.zeros((int(label.max()) + 2, parts), np.int64)  # vertices of each label in each part; the last row: none
+    # Vertices of each label in each part; the last row counts those that have none.
+    labelled = np.zeros((int(label.max()) + 2, parts), np.int64)
     np.add.at(labelled, (label, part), 1)
     towards = np.zeros((size, parts))
     np.add.at(towards, (division.ends[:, 0], part[division.ends[:, 1]]), division.traffic)
@@ -50,7 +51,7 @@ def _passed(division: Division, part: Integers, parts: int, *, loose: bool) -> b
         blocked = np.repeat(~allowed[:, None], parts, axis=1)
         for row, load, limit in zip(amounts, loads, room, strict=True):
             if np.isfinite(limit):
-                blocked |= (row[:, None] + load[None, :] > limit)
+                blocked |= row[:, None] + load[None, :] > limit
         total = labelled[:-1].sum(axis=0)
         strangers = np.where(label[:, None] >= 0, total[None, :] - labelled[label], 0)
         blocked |= strangers > 0
