@@ -49,3 +49,13 @@ def test_each_architecture_takes_parts_of_its_own() -> None:
     graph = Graph("two", tuple(Vertex(f"v{i}", 60, arch=("a", "b")[i % 2]) for i in range(4)), ())
     assert least_parts(division(graph, Limits(cpu=1000))) == 2
     assert least_parts(division(graph, Limits(cpu=100))) == 4
+
+
+def test_two_scarce_resources_are_packed_though_the_largest_would_fit_together() -> None:
+    """The two large ones fit into one part by memory, and then nothing holds the CPU of the others."""
+    asked = [(2.0, 2.0), (0.5, 2.0), (1.5, 1.0), (1.5, 1.0), (0.8, 0.25), (0.6, 0.5), (0.2, 0.25), (0.1, 0.06)]
+    graph = Graph("tight", tuple(Vertex(f"v{i}", cpu, memory) for i, (cpu, memory) in enumerate(asked)), ())
+    tight = division(graph, Limits(cpu=4.0, memory=4.0))
+    found = packed(tight, 2, np.random.default_rng(0))
+    assert found is not None
+    assert tight.broken(found) == []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 
 import numpy as np
 
-from ces_core.decomposition.graph import Division, Integers
+from ces_core.decomposition.graph import Division, Floats, Integers
 
 
 class Hierarchy:
@@ -79,11 +80,11 @@ class Hierarchy:
         return np.unique(into, return_inverse=True)[1].astype(np.int64)
 
 
-def _smallest(alive: Integers, weight: np.ndarray, able: object) -> tuple[int, int] | None:
+def _smallest(alive: Integers, weight: Floats, able: Callable[[int, int], bool]) -> tuple[int, int] | None:
     """The two smallest parts that may become one."""
     order = alive[np.lexsort((alive, weight[alive]))].tolist()
     for place, a in enumerate(order):
         for b in order[place + 1 :]:
-            if able(a, b):  # type: ignore[operator]
+            if able(a, b):
                 return min(a, b), max(a, b)
     return None

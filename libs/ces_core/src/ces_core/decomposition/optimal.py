@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ces_core.decomposition.clusters import clusters
-from ces_core.decomposition.graph import Division, IndivisibleError, Integers
+from ces_core.decomposition.graph import Division, Floats, IndivisibleError, Integers
 from ces_core.decomposition.packing import no_packing
 from ces_core.gpus.milp import Programme
 
@@ -92,7 +92,7 @@ class _Form:
                 if worth:
                     self.programme.count("known", -least, variable, -worth)
 
-    def _count_members(self, amounts: np.ndarray, label: Integers, parts: int) -> None:
+    def _count_members(self, amounts: Floats, label: Integers, parts: int) -> None:
         count, most = self.programme.count, self.division.most
         labels = sorted({*label.tolist()} - {-1})
         for (u, v), variable in self.at.items():
@@ -119,7 +119,7 @@ class _Form:
                             count(("apart", u, v, w), 0.0, variable, 1.0)
                         count(("apart", u, v, w), 0.0, self.at[u, u], -1.0)
 
-    def _count_neighbours(self, amounts: np.ndarray, around: dict[tuple[int, int], list[tuple[int, int]]]) -> None:
+    def _count_neighbours(self, amounts: Floats, around: dict[tuple[int, int], list[tuple[int, int]]]) -> None:
         """Rows that follow from the others for whole numbers, and bound fractions better: a vertex has no more
         neighbours beside it than its part has room for, after the part's first vertex and itself."""
         for (u, v), beside in around.items():

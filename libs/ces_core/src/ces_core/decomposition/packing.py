@@ -3,63 +3,68 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ces_core.decomposition.graph import Division, IndivisibleError, Integers
+from ces_core.decomposition.graph import EPSILON, Division, Floats, IndivisibleError, Integers
 
 TRIES = 24
 
 
 def packed(division: Division, parts: int, rng: np.random.Generator, *, by_traffic: bool = True) -> Integers | None:
     """A part for each vertex, or None where none was found. The largest vertices come first, ties at random; each goes
-    to the part that it has most traffic with of those that have room, or, without ``by_traffic``, to any of them at
-    random."""
-    size = division.size
-    if parts > size:
+    to the part that it has most traffic with of those that have room. Without ``by_traffic`` vertices come in any order
+    and go to any part. What fails a few times is tried by room alone, to the emptiest part or to the fullest one, in
+    orders that are nearly by size."""
+    if parts > division.size:
         return None
     share = _shares(division).max(axis=0)
     for attempt in range(TRIES):
-        tight = attempt >= TRIES // 2  # then only what makes it fit matters: the fullest part with room
-        order = np.lexsort((rng.random(size), -share)) if by_traffic or tight else rng.permutation(size)
-        if (found := _dealt(division, parts, order, rng, by_traffic, tight)) is not None:
+        if attempt >= TRIES // 3:
+            rule = ("emptiest", "fullest")[attempt % 2]
+            order = np.argsort(-share * (1 + 0.4 * rng.random(division.size)))
+        elif by_traffic:
+            rule, order = "traffic", np.lexsort((rng.random(division.size), -share))
+        else:
+            rule, order = "random", rng.permutation(division.size)
+        if (found := _dealt(division, parts, order, rng, rule)) is not None:
             return found
     return None
 
 
-def _shares(division: Division) -> np.ndarray:
+def _shares(division: Division) -> Floats:
+    """Of what a part may hold, by bounded resource and vertex."""
     bounded = np.isfinite(division.most) & (division.most > 0)
     if not bounded.any():
         return np.zeros((1, division.size))
-    return division.amounts[bounded] / division.most[bounded, None]
+    shares: Floats = division.amounts[bounded] / division.most[bounded, None]
+    return shares
 
 
-def _dealt(
-    division: Division, parts: int, order: Integers, rng: np.random.Generator, by_traffic: bool, tight: bool
-) -> Integers | None:
+def _dealt(division: Division, parts: int, order: Integers, rng: np.random.Generator, rule: str) -> Integers | None:
     part = np.full(division.size, -1, np.int64)
     loads = np.zeros((len(division.most), parts))
     label = np.full(parts, -1, np.int64)
     members = np.zeros(parts, np.int64)
+    scale = np.where(division.most > 0, division.most, 1.0)[:, None]
     for done, vertex in enumerate(order.tolist()):
-        empty = int((members == 0).sum())
         own = division.label[vertex]
-        able = np.all(loads + division.amounts[:, vertex, None] <= division.most[:, None] * (1 + 1e-9), axis=0)
+        able = np.all(loads + division.amounts[:, vertex, None] <= division.most[:, None] * (1 + EPSILON), axis=0)
         able &= (label == -1) | (label == own) | (own == -1)
-        if division.size - done == empty:
+        if division.size - done == int((members == 0).sum()):
             able &= members == 0  # each that is left is needed to fill a part
         choices = np.flatnonzero(able)
         if not len(choices):
             return None
-        if tight:
-            fullness = (loads / np.where(division.most > 0, division.most, 1.0)[:, None]).max(axis=0)
-            chosen = choices[int(fullness[choices].argmax())]
-        elif by_traffic:
-            pull = np.zeros(parts)
+        if rule == "traffic":
+            worth = np.zeros(parts)
             for other, traffic in division.neighbours[vertex].items():
                 if part[other] >= 0:
-                    pull[part[other]] += traffic
-            chosen = choices[int(np.lexsort((rng.random(len(choices)), -pull[choices]))[0])]
+                    worth[part[other]] += traffic
+        elif rule == "random":
+            worth = np.zeros(parts)
         else:
-            chosen = rng.choice(choices)
+            worth = (loads / scale).max(axis=0) * (1 if rule == "fullest" else -1)
+        chosen = choices[int(np.lexsort((rng.random(len(choices)), -worth[choices]))[0])]
         part[vertex] = chosen
         members[chosen] += 1
         loads[:, chosen] += division.amounts[:, vertex]
@@ -92,7 +97,7 @@ def least_parts(division: Division) -> int:
     return max(needed, _by_amount(division, np.ones(division.size, bool)), 1)
 
 
-def _by_amount(division: Division, inside: np.ndarray) -> int:
+def _by_amount(division: Division, inside: NDArray[np.bool_]) -> int:
     bounded = np.isfinite(division.most) & (division.most > 0)
     totals = division.amounts[bounded][:, inside].sum(axis=1) / division.most[bounded]
-    return max(1, int(np.ceil(totals.max() - 1e-9))) if len(totals) else 1
+    return max(1, int(np.ceil(totals.max() - EPSILON))) if len(totals) else 1
