@@ -5,9 +5,13 @@ A plain function; the ``ces`` command finds it through the entry-point group ``c
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import shlex
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -284,7 +288,8 @@ def _tell(
     whole = sum(edge.max for edge in wish.graph.edges)
     own = [_row(wish.by, level, whole, level.parts is chosen) for level in levels]
     own = sorted([*own, *missing], key=lambda row: row.parts)
-    others = [_rival_row(each, whole) for each in rivals(asked, count, seed=wish.seed)]
+    with _silent():
+        others = [_rival_row(each, whole) for each in rivals(asked, count, seed=wish.seed)]
     file = None if source.run is None else _job(source, chosen, wish.by)
     if job is not None and file is not None:
         _write(job, file)
@@ -313,6 +318,21 @@ def _tell(
         return
     for each in said:
         show(each)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """METIS prints what it cannot do to standard output, where scripts read JSON."""
+    sys.stdout.flush()
+    kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _row(by: Way, level: Level, whole: float, chosen: bool) -> Row:

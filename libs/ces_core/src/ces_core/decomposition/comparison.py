@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import product
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ces_core.decomposition.graph import Division, IndivisibleError, Integers
 from ces_core.decomposition.packing import at_random
 
 DRAWS = 20
+SHARES = (1.0, 0.5, 0.2, 0.05)  # of the room that an even division leaves, which METIS is told that it may use
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def _metis(division: Division, parts: int, seed: int) -> Rival:
 
 def metis(division: Division, parts: int, *, seed: int = 0) -> Integers:
     """The part of each vertex by METIS (Karypis and Kumar 1998), parts counted from 0. It weighs CPU alone, knows no
-    architecture, and may leave a part above its capacity, or empty."""
+    architecture, and may leave a part above its capacity, or empty. So it is asked several times, to use less and less
+    of the room that there is: its answer is the best that breaks nothing, else the best with as many parts as asked."""
     import pymetis
 
     cpu = division.amounts[0]
@@ -70,15 +73,19 @@ def metis(division: Division, parts: int, *, seed: int = 0) -> Integers:
         around[a].append((b, weight))
         around[b].append((a, weight))
     starts = np.cumsum([0, *(len(each) for each in around)])
-    options = pymetis.Options(seed=seed)
-    share = division.most[0] * parts / weights.sum() if np.isfinite(division.most[0]) else 1.03
-    options.ufactor = max(1, int(1000 * (share - 1)))
-    answer = pymetis.part_graph(
-        parts,
-        xadj=starts.tolist(),
-        adjncy=[other for each in around for other, _ in each],
-        eweights=[weight for each in around for _, weight in each],
-        vweights=weights.tolist(),
-        options=options,
-    )
-    return np.unique(np.array(answer.vertex_part), return_inverse=True)[1].astype(np.int64)
+    graph = pymetis.CSRAdjacency(starts.tolist(), [other for each in around for other, _ in each])
+    room = division.most[0] * parts / weights.sum() - 1 if np.isfinite(division.most[0]) else 0.03
+    found: list[tuple[bool, bool, float, Integers]] = []
+    for share, recursive in product(SHARES, (False, True)):
+        answer = pymetis.part_graph(
+            parts,
+            adjacency=graph,
+            eweights=[weight for each in around for _, weight in each],
+            vweights=weights.tolist(),
+            recursive=recursive,
+            options=pymetis.Options(seed=seed, ufactor=max(1, int(1000 * share * room))),
+        )
+        part = np.unique(np.array(answer.vertex_part), return_inverse=True)[1].astype(np.int64)
+        fewer = int(part.max()) + 1 < parts
+        found.append((fewer or bool(division.broken(part)), fewer, division.cut(part), part))
+    return min(found, key=lambda each: each[:3])[3]
