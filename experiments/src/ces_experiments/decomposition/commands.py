@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ces_experiments.common import options
-from ces_experiments.common.command import ON_CLUSTER, Option, command
+from ces_experiments.common.command import Option, command
 
 PARTS = "numbers of parts: 4-8, or 4,8,12"
 
@@ -24,7 +24,6 @@ decomposition = command(
         Option("draws", int, 3, "random divisions of each graph", more=options.between(1, 100)),
         options.SOLVER("greedy", "places the parts"),
         Option("processes", int, 1, "graphs at once", more=options.at_least(1)),
-        *ON_CLUSTER,
     ],
     help="Graphs are divided by traffic, at random and by METIS, and the parts placed on the same clusters.",
 )  # fmt: skip
