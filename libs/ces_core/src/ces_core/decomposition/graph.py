@@ -80,7 +80,7 @@ class Division:
 
     @property
     def size(self) -> int:
-        return self.amounts.shape[1]
+        return int(self.amounts.shape[1])
 
     @cached_property
     def neighbours(self) -> tuple[dict[int, float], ...]:
@@ -123,7 +123,7 @@ class Division:
         ends = np.sort(group[self.ends], axis=1)
         apart = ends[:, 0] != ends[:, 1]
         pairs, which = np.unique(ends[apart], axis=0, return_inverse=True)
-        traffic = np.bincount(which.ravel(), self.traffic[apart], len(pairs))
+        traffic = np.bincount(which.ravel(), self.traffic[apart], len(pairs)).astype(np.float64)
         return Division(self.loads(group, count), self.most, label, pairs.reshape(-1, 2), traffic)
 
 
