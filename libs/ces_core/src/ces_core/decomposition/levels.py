@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import pow
 
 from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, Parts, division, parts_of
 from ces_core.decomposition.merging import Hierarchy
@@ -28,7 +29,7 @@ _POWERS = {Granularity.coarse: 1 / 3, Granularity.medium: 1 / 2, Granularity.fin
 
 def parts_at(granularity: Granularity, vertices: int, least: int = 1) -> int:
     """The number of parts: 100 vertices become 5, 10 or 22. Never fewer than ``least``, nor more than a job has."""
-    return max(min(round(vertices ** _POWERS[granularity]), MOST_PARTS), min(2, vertices), least)
+    return max(min(round(pow(vertices, _POWERS[granularity])), MOST_PARTS), min(2, vertices), least)
 
 
 @dataclass(frozen=True)
