@@ -98,7 +98,7 @@ def _operations(node: Any, shapes: dict[str, Any], weights: dict[str, Any]) -> f
     if node.op_type in ("MatMul", "Gemm") and node.input[0] in known:
         shape = known[node.input[0]][0]
         turned = any(each.name == "transA" and each.i for each in node.attribute)
-        return 2 * made * (shape[0] if turned else shape[-1]) if shape else made
+        return float(2 * made * (shape[0] if turned else shape[-1])) if shape else made
     if node.op_type == "Conv" and node.input[1] in known:
-        return 2 * made * prod(known[node.input[1]][0][1:])
+        return float(2 * made * prod(known[node.input[1]][0][1:]))
     return made

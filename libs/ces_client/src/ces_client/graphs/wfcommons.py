@@ -75,7 +75,8 @@ class WfCommonsFile(_Part):
             told = measured.get(task.id)
             cores = 0.0 if told is None else told.cores if told.cpu is None else told.cpu / 100
             seconds = 0.0 if told is None else told.seconds
-            vertex: dict[str, Any] = {"name": task.id, "cpu": f"{max(1, round(1000 * cores * seconds / run.makespan))}m"}
+            cpu = max(1, round(1000 * cores * seconds / run.makespan))
+            vertex: dict[str, Any] = {"name": task.id, "cpu": f"{cpu}m"}
             if told is not None and told.memory:
                 vertex["memory"] = int(told.memory)
             vertices.append(vertex | ({} if task.id in called else {"near": True}))
