@@ -33,7 +33,11 @@ def load_topology(path: Path) -> TopologyFile:
 
 
 def _load(path: Path, model: type[M]) -> M:
-    document = _parse(path)
+    return checked(path, _parse(path), model)
+
+
+def checked(path: Path, document: dict[str, Any], model: type[M]) -> M:
+    """What the model makes of a file's document. Raises BadInput."""
     try:
         return model.model_validate(document)
     except ValidationError as error:

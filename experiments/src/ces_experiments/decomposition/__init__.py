@@ -1,0 +1,1 @@
+"""How well graphs of applications are divided, and where their parts go."""

@@ -1,0 +1,67 @@
+"""What is near the user."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import pytest
+from application_graphs import line, random_graph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, division
+from ces_core.decomposition.mobile import mobile
+
+
+def marked(graph: Graph, near: dict[int, bool], **states: float) -> Graph:
+    told = enumerate(graph.vertices)
+    vertices = (replace(each, near=near.get(i), state=states.get(each.name, 0.0)) for i, each in told)
+    return replace(graph, vertices=tuple(vertices))
+
+
+@settings(max_examples=8, deadline=None)
+@given(size=st.integers(3, 12), seed=st.integers(0, 999))
+def test_without_bounds_it_is_the_minimum_cut(size: int, seed: int) -> None:
+    graph = marked(random_graph(size, seed), {0: True, size - 1: False})
+    asked = division(graph, Limits())
+    net = nx.Graph()
+    for (a, b), traffic in zip(asked.ends.tolist(), asked.traffic.tolist(), strict=True):
+        net.add_edge(a, b, capacity=traffic)
+    found = mobile(graph, asked, 2, most_state=None, limit_s=30)
+    assert found.near_cut == pytest.approx(nx.minimum_cut_value(net, 0, size - 1))
+    assert found.bound == found.near_cut
+    assert found.part[0] == 0
+    assert found.part[size - 1] == 1
+    assert asked.broken(found.part) == []
+
+
+def test_state_that_follows_the_user_is_bounded() -> None:
+    graph = marked(line([9.0, 5.0, 2.0, 7.0]), {0: True, 4: False}, v1=3.0, v2=4.0)
+    asked = division(graph, Limits())
+    free = mobile(graph, asked, 2, most_state=None, limit_s=10)
+    bound = mobile(graph, asked, 2, most_state=5.0, limit_s=10)
+    assert (free.part.tolist(), free.near_cut, free.state) == ([0, 0, 0, 1, 1], 2, 7)
+    assert (bound.part.tolist(), bound.near_cut, bound.state) == ([0, 0, 1, 1, 1], 5, 3)
+
+
+def test_the_near_part_holds_no_more_than_any_other() -> None:
+    graph = marked(line([9.0, 5.0, 2.0, 7.0]), {0: True, 4: False})
+    asked = division(graph, Limits(cpu=200))
+    found = mobile(graph, asked, 3, most_state=None, limit_s=10)
+    assert found.part.tolist()[:2] == [0, 0]
+    assert asked.broken(found.part) == []
+    assert int(found.part.max()) == 2
+
+
+@pytest.mark.parametrize(
+    ("near", "parts", "state", "field"),
+    [({}, 2, None, "near"), ({0: True}, 1, None, "parts"), ({1: True, 4: False}, 2, 1.0, "state")],
+)
+def test_what_cannot_be_says_which_wish_is_to_change(
+    near: dict[int, bool], parts: int, state: float | None, field: str
+) -> None:
+    graph = marked(line([9.0, 5.0, 2.0, 7.0]), near, v1=3.0)
+    with pytest.raises(IndivisibleError) as told:
+        mobile(graph, division(graph, Limits()), parts, most_state=state, limit_s=10)
+    assert told.value.field == field
