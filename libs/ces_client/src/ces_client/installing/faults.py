@@ -17,10 +17,10 @@ REMEDIES = {
     "login": "put your public key there (ssh-copy-id), or name another user; `ssh {target}` must log in",
     "host-key-unknown": "compare it with what the device itself says (ssh-keygen -lf "
     "/etc/ssh/ssh_host_ed25519_key.pub), and add --host-key with it",
-    "host-key-changed": "find out why before anything else. If the device was set up anew, forget its former key: "
-    "ssh-keygen -R HOST",
-    "host-key-other": "the device is not the one that was meant, or somebody is on the way: give the fingerprint that it "
-    "has itself",
+    "host-key-changed": "find out why before anything else. If the device was set up anew, forget its "
+    "former key: ssh-keygen -R HOST",
+    "host-key-other": "it is not the device that was meant, or somebody is on the way: give the fingerprint that it has "
+    "itself",
     "no-ssh": "install the OpenSSH client (openssh-client) on this machine",
     "lost": "run the command again: it goes on where it has to",
     # what the device is like
@@ -31,17 +31,17 @@ REMEDIES = {
     "architecture": "a device with 64 bits and glibc, x86_64 or aarch64; others are set up by hand (docs/install.md)",
     "disk": "free 500 MB in /opt and 50 MB in /var/lib and /etc there, or have them mounted writable",
     "clock": "set the clocks (timedatectl set-ntp true): certificates count by them",
-    "systemd": "the agent is a unit of systemd's. Elsewhere set it up by hand (docs/install.md), and have a supervisor of your "
-    "own run `python -m ces_edge_agent`",
+    "systemd": "the agent is a unit of systemd's. Elsewhere set it up by hand (docs/install.md), and have a "
+    "supervisor of your own run `python -m ces_edge_agent`",
     "manager": "let the device reach it (a firewall on the way?); --manager says where devices reach it",
     "nats": "let the device reach it; where NATS has another address than the manager, --nats HOST:PORT says so",
-    "kernel": "install the kernel's modules and iproute2 there, or give the bandwidth of its links up: --set network=none",
+    "kernel": "install the modules and iproute2 there, or do without bandwidth that is kept: --set network=none",
     "foreign": "it was set up by hand: remove that first, or upgrade it by hand",
     "another-node": "take that one away first (--undo with its --name), or install under that name",
     # what this machine lacks
     "source": "run it in a checkout of CES, from which the agent is built",
-    "wheels": "reach a package index once, with what deploy/locks/build.txt names installed beside this `ces`; the folder that is "
-    "filled then (--wheels) can be carried elsewhere",
+    "wheels": "reach a package index once, with what deploy/locks/build.txt names installed beside this `ces`; "
+    "the folder that is filled then (--wheels) can be carried elsewhere",
     "no-wheel": "nobody publishes it for this architecture: set the device up by hand (docs/install.md), with a compiler",
     # on the way
     "transfer": "run the command again",
@@ -51,8 +51,8 @@ REMEDIES = {
     "join": "see the log; once what it says is mended, run the command again",
     "ready": "see the log; the agent must reach NATS where the manager says (CES_ADVERTISED_NATS_URLS)",
     "forgotten": "take the agent away (--undo), then install it again",
-    "taken": "choose another --name; or, where this device takes that one's place, drain it and forget it (ces node drain "
-    "{node}, ces node forget {node})",
+    "taken": "choose another --name; or, where this device takes that one's place, drain and forget that one (ces "
+    "node drain {node}, ces node forget {node})",
     "busy": "drain it first: ces node drain {node}",
     "in-use": "wait until they have ended, or end them",
     "device": "see what it says",

@@ -44,7 +44,7 @@ def settings_for(node: str, manager: str, address: str | None, given: Mapping[st
     settings |= {"CES_RUNTIME": "process", "CES_NETWORK": "tc"}
     if address is not None:
         settings["CES_HOST_ADDRESS"] = address
-    return settings | given
+    return settings | dict(given)
 
 
 def env_file(settings: Mapping[str, str]) -> str:

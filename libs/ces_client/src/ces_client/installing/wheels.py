@@ -113,8 +113,8 @@ def _third_party(source: Path, kept: Path, platform: Platform) -> Path:
 
 def _own(source: Path, kept: Path) -> Path:
     digest = hashlib.sha256()
-    for folder in OWN:
-        for path in sorted((source / folder).rglob("*")):
+    for own in OWN:
+        for path in sorted((source / own).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 digest.update(str(path.relative_to(source)).encode() + b"\0" + path.read_bytes() + b"\0")
     place = kept / f"ces-{digest.hexdigest()[:16]}"
