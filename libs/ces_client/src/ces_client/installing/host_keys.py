@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 from dataclasses import dataclass
 
@@ -28,7 +27,7 @@ def read_keys(known_hosts: str) -> list[HostKey]:
             continue
         try:
             blob = base64.b64decode(words[2], validate=True)
-        except binascii.Error:
+        except ValueError:
             continue
         found.append(HostKey(words[1], fingerprint_of(blob), line))
     return found
@@ -43,7 +42,7 @@ def read_fingerprint(text: str) -> str:
     name, _, value = text.strip().partition(":")
     try:
         good = name.upper() == "SHA256" and len(base64.b64decode(value.rstrip("=") + "=", validate=True)) == 32
-    except binascii.Error:
+    except ValueError:
         good = False
     if not good:
         remedy = "copy it from `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the device: SHA256:..."
