@@ -76,7 +76,14 @@ def test_from_a_bare_host_to_a_node_and_back(tmp_path, monkeypatch):
 
         monkeypatch.setattr(session, "connect", connect)
         words = ["node", "install", host.target, "--name", "roof1", "--manager", world.cluster.url]
-        words += ["--nats", f"{LOCALHOST}:{layout.ports.nats}", "--set", "network=none", "--wheels", tmp_path / "wheels"]
+        words += [
+            "--nats",
+            f"{LOCALHOST}:{layout.ports.nats}",
+            "--set",
+            "network=none",
+            "--wheels",
+            tmp_path / "wheels",
+        ]
 
         def install(*more, code=0):
             return ces(*words, *more, "-o", "json", code=code)

@@ -1,4 +1,4 @@
-"""A bare Debian in a container, with systemd, sshd and Python, and no package index in reach: a device to install on."""
+"""A device to install on: a bare Debian in a container, with systemd, sshd and Python, and no package index."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ class BareHost:
     def files(self) -> str:
         """All files outside of what programs write by themselves, with sizes and times."""
         kept = "-path /var/log -o -path /var/lib/systemd -o -path /var/lib/ces-agent -o -path /var/cache"
-        return self.sh(f"find /etc /opt /usr /var /root /home '(' {kept} ')' -prune -o -printf '%p %s %T@ %m\\n' | sort")
+        return self.sh(
+            f"find /etc /opt /usr /var /root /home '(' {kept} ')' -prune -o -printf '%p %s %T@ %m\\n' | sort"
+        )
 
 
 @contextmanager

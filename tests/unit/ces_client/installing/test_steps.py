@@ -100,7 +100,18 @@ def test_an_installation(here):
     assert 'CES_HOST_ADDRESS="192.0.2.11"' in files["etc/ces/agent.env"][0]
     assert json.loads(files["etc/ces/installed.json"][0])["complete"]
     steps_said = [said for said in here.said if " " not in said]
-    assert steps_said == ["preflight", "wheels", "files", "environment", "settings", "unit", "token", "start", "join", "ready"]
+    assert steps_said == [
+        "preflight",
+        "wheels",
+        "files",
+        "environment",
+        "settings",
+        "unit",
+        "token",
+        "start",
+        "join",
+        "ready",
+    ]
     assert not list(here.device.root.glob("opt/ces/.installing-*"))
 
 

@@ -17,8 +17,8 @@ REMEDIES = {
     "login": "put your public key there (ssh-copy-id), or name another user; `ssh {target}` must log in",
     "host-key-unknown": "compare it with what the device itself says (ssh-keygen -lf "
     "/etc/ssh/ssh_host_ed25519_key.pub), and add --host-key with it",
-    "host-key-changed": "find out why before anything else. If the device was set up anew, forget its "
-    "former key: ssh-keygen -R HOST",
+    "host-key-changed": "find out why before anything else. If the device was set up anew, forget "
+    "its former key: ssh-keygen -R HOST",
     "host-key-other": "it is not the device that was meant, or somebody is on the way: give the fingerprint that it has "
     "itself",
     "no-ssh": "install the OpenSSH client (openssh-client) on this machine",
@@ -40,8 +40,8 @@ REMEDIES = {
     "another-node": "take that one away first (--undo with its --name), or install under that name",
     # what this machine lacks
     "source": "run it in a checkout of CES, from which the agent is built",
-    "wheels": "reach a package index once, with what deploy/locks/build.txt names installed beside this `ces`; "
-    "the folder that is filled then (--wheels) can be carried elsewhere",
+    "wheels": "reach a package index once, with what deploy/locks/build.txt names installed beside this "
+    "`ces`; the folder that is filled then (--wheels) can be carried elsewhere",
     "no-wheel": "nobody publishes it for this architecture: set the device up by hand (docs/install.md), with a compiler",
     # on the way
     "transfer": "run the command again",

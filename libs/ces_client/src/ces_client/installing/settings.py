@@ -18,7 +18,7 @@ OWN = {  # what the command says itself
     "CES_STATE_DIR": "nothing: it is /var/lib/ces-agent",
 }
 NATS_PORT = 4222
-_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,60}")
+_NAME = re.compile(r"CES_[A-Z0-9_]{1,60}")
 
 
 def read_assignments(assignments: Sequence[str]) -> dict[str, str]:
