@@ -280,7 +280,6 @@ def test_an_agent_that_the_manager_refuses(here):
 @pytest.mark.parametrize(
     ("start", "name"),
     [
-        ("python pip", "environment"),
         ("python /", "environment"),
         ("systemctl daemon-reload", "systemd"),
         ("systemctl enable", "systemd"),

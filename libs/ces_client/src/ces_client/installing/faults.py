@@ -19,8 +19,8 @@ REMEDIES = {
     "/etc/ssh/ssh_host_ed25519_key.pub), and add --host-key with it",
     "host-key-changed": "find out why before anything else. If the device was set up anew, forget "
     "its former key: ssh-keygen -R HOST",
-    "host-key-other": "it is not the device that was meant, or somebody is on the way: give the fingerprint that it has "
-    "itself",
+    "host-key-other": "it is not the device that was meant, or somebody is on the way: give the fingerprint that it "
+    "has itself",
     "no-ssh": "install the OpenSSH client (openssh-client) on this machine",
     "lost": "run the command again: it goes on where it has to",
     # what the device is like
@@ -42,7 +42,7 @@ REMEDIES = {
     "source": "run it in a checkout of CES, from which the agent is built",
     "wheels": "reach a package index once, with what deploy/locks/build.txt names installed beside this "
     "`ces`; the folder that is filled then (--wheels) can be carried elsewhere",
-    "no-wheel": "nobody publishes it for this architecture: set the device up by hand (docs/install.md), with a compiler",
+    "no-wheel": "nobody publishes it for this architecture: set it up by hand (docs/install.md), with a compiler",
     # on the way
     "transfer": "run the command again",
     "environment": "see what it says; the agent that was there before, if any, still runs",
