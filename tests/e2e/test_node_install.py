@@ -31,7 +31,7 @@ class CommandLines:
         self._thread = threading.Thread(target=self._watch)
 
     def _watch(self) -> None:
-        while not self._over.wait(0.02):
+        while not self._over.wait(0.05):
             for file in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     self.seen.add(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
@@ -108,7 +108,7 @@ def test_from_a_bare_host_to_a_node_and_back(tmp_path, monkeypatch):
         assert not [line for line in lines.seen if secret in line]
         assert any("ces_edge_agent" in line for line in lines.seen)  # so it has looked at the right programs
         assert secret not in host.sh("journalctl --no-pager")
-        assert secret not in host.sh("cat /etc/ces/*; find /var/lib/ces-agent /opt /var/log /tmp -type f | xargs cat")
+        assert host.sh(f"grep -rlF '{secret}' /etc /opt /var /root /tmp 2>/dev/null || true") == ""
         assert host.sh("cat /etc/systemd/system/ces-agent.service") == UNIT.read_text()
 
         placed, agent = host.files(), host.sh("systemctl show -P MainPID ces-agent")
@@ -117,8 +117,16 @@ def test_from_a_bare_host_to_a_node_and_back(tmp_path, monkeypatch):
         assert host.sh("systemctl show -P MainPID ces-agent") == agent
         assert len(tokens) == 1
 
-        assert fault("--nats", f"{LOCALHOST}:1")["detail"] == "nats"
-        assert "another-node" in fault("--name", "roof2")["detail"]
+        nobody = f"{LOCALHOST}:1"
+        told = fault("--nats", nobody, "--manager", f"https://{nobody}", "--name", "roof2")
+        assert told["detail"] == "another-node, manager, nats"
+        assert fault("--set", "nonsense=1")["detail"] == "settings"
+        assert host.sh("systemctl is-active ces-agent") == "active\n"  # the one of before
+        host.sh("mv /root/.ssh /root/.ssh-away")
+        assert fault()["detail"] == "login"
+        host.sh("mv /root/.ssh-away /root/.ssh && systemctl stop ssh")
+        assert fault()["detail"] == "refused"
+        host.sh("systemctl start ssh")
         host.new_host_key()
         assert fault("--host-key", host.fingerprint())["detail"] == "host-key-changed"
         host.known_hosts.unlink()
