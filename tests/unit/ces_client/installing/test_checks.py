@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from ces_client.installing.checks import CLOCK_S, is_done, steps_to
 from ces_client.installing.checks import faults_of as faults
 
-DONE = {"node": "roof1", "digest": "d", "intact": True, "member": True, "active": True}
+DONE = {"node": "roof1", "digest": "d", "settings": "s", "intact": True, "member": True, "active": True}
 
 
 def names(facts, *, ahead_s=0.0, node="roof1"):
@@ -81,8 +81,9 @@ def test_what_is_no_answer_is_refused(facts, like):
 
 def test_what_is_left_to_do(facts):
     assert is_done(facts(DONE), "d")
-    assert steps_to(facts(DONE), "d") == []
-    assert len(steps_to(facts(), "d")) == 5
-    assert not any("token" in step for step in steps_to(facts(DONE), "other"))
+    assert steps_to(facts(DONE), "d", "s") == []
+    assert len(steps_to(facts(), "d", "s")) == 5
+    assert not any("token" in step for step in steps_to(facts(DONE), "other", "s"))
+    assert any("token" in step for step in steps_to(facts(DONE), "other", "t"))
     for change in ({"digest": "e"}, {"intact": False}, {"member": False}, {"active": False}):
         assert not is_done(facts(DONE | change), "d")

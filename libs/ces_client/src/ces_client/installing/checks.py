@@ -94,12 +94,12 @@ def is_done(facts: Facts, digest: str) -> bool:
     return installed.digest == digest and installed.intact and installed.member and installed.active
 
 
-def steps_to(facts: Facts, digest: str) -> list[str]:
-    """What an installation would do, for people."""
+def steps_to(facts: Facts, digest: str, settings: str) -> list[str]:
+    """What an installation would do, for people. ``settings``: the digest of those with which it would join."""
     installed = facts.installed
     if is_done(facts, digest):
         return []
     steps = ["build /opt/ces/venv from wheels", "write /etc/ces/agent.env and /etc/systemd/system/ces-agent.service"]
-    if not installed.member:
+    if not installed.member or installed.settings != settings:
         steps.append("hand over a join token")
     return [*steps, "start ces-agent, now and at each boot", "wait until the node has joined"]

@@ -75,7 +75,7 @@ class Installer:
             agent = settings.settings_for(wanted.node, wanted.manager, facts.address, wanted.given)
             sent = self._files(facts, wanted.wheels)
             order = _order(wanted.node, agent, sent)
-            todo = steps_to(facts, order["digest"])
+            todo = steps_to(facts, order["digest"], order["settings_digest"])
             if wanted.dry_run:
                 return Outcome(wanted.node, False, todo, time.monotonic() - began)
             since = time.time()
