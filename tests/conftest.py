@@ -121,6 +121,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "iperf3": _command("iperf3"),
     "prometheus": lambda: _command("prometheus")() or _command("promtool")(),
     "browser": _command("chromium"),
+    "ssh": _command("ssh"),
     "wireguard": _wireguard,
     "wireguard-module": _wireguard_module,
 }

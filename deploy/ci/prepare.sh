@@ -4,7 +4,8 @@
 set -eu
 
 packages="ca-certificates chromium debootstrap docker.io docker-compose fonts-dejavu-core fonts-noto-cjk git iperf3
-    iproute2 iptables make postgresql procps prometheus python3 python3-pip python3-venv qemu-user-static tmux wireguard-go"
+    iproute2 iptables make openssh-client postgresql procps prometheus python3 python3-pip python3-venv qemu-user-static
+    tmux wireguard-go"
 log=/var/log/dockerd.log
 engine_deadline_s=60
 

@@ -16,8 +16,8 @@ HEAD = """# The `ces` command
 
 Generated from the command itself by `make docs`; do not edit. Every command takes `--help`; `ces --version` prints the
 version. With `-o json` the answer, or the error, is JSON on standard output. Exit status: 0 done; 1 the job failed, or
-a cluster could not be started or removed; 2 bad input, refused, unreachable, or no place for the job; 130 interrupted
-or detached by Ctrl-C.
+a cluster could not be started or removed, or a node not be installed; 2 bad input, refused, unreachable, or no place
+for the job; 130 interrupted or detached by Ctrl-C.
 
 Which manager is meant: the one that `--cluster NAME` names, anywhere on the command line; else `CES_URL` and
 `CES_TOKEN`; else the cluster in use. `ces up` and `ces login` record clusters in `~/.config/ces/context.json`, or in

@@ -13,6 +13,7 @@ from ces_client.cli import (
     cluster,
     contexts,
     dashboard,
+    installing,
     jobs,
     machine,
     regions,
@@ -83,6 +84,7 @@ get.command("queue")(cluster.get_queue)
 get.command("regions")(regions.get_regions)
 describe.command("job")(jobs.describe_job)
 describe.command("node")(cluster.describe_node)
+node.command()(installing.install)
 node.command()(cluster.cordon)
 node.command()(cluster.uncordon)
 node.command()(cluster.drain)
