@@ -223,6 +223,39 @@ def test_a_tree_search_with_certain_bounds_finds_the_best_placement(instance: di
         assert state.score[0] == pytest.approx(best, abs=1e-6)
 
 
+def test_from_a_placement_that_does_not_fit_the_tree_search_knows_no_rates_and_prunes_by_none() -> None:
+    """The flow between two nodes, of which no task is an end, has no rate yet when the search begins."""
+    names = ("n0", "n1", "n2")
+    instance = {
+        "nodes": [{"name": name, "cpu": 6.0, "memory": 6.0, "gpu": 2 if name == "n0" else 1} for name in names],
+        "links": [
+            {"src": a, "dst": b, "bandwidth": 72.0 if (a, b) == ("n0", "n2") else 0.0}
+            for a, b in itertools.permutations(names, 2)
+        ],
+        "job": {
+            "name": "j",
+            "tasks": [
+                {"name": "t0", "cpu": 0.25, "memory": 0.0, "gpu": 1},
+                {"name": "t1", "cpu": 0.5, "memory": 0.0, "gpu": 1},
+            ],
+            "flows": [
+                {"src": "t0", "dst": "t1", "min": 0.1, "max": 75.0},
+                {"src": "t0", "dst": "@n0", "min": 0.0, "max": 0.0},
+                {"src": "t0", "dst": "@n1", "min": 0.0, "max": 0.0},
+                {"src": "t1", "dst": "t0", "min": 0.0, "max": 0.0},
+                {"src": "@n0", "dst": "@n2", "min": 0.0, "max": 1.0},
+            ],
+        },
+        "weights": [1 / 3] * 3,
+    }
+    bench = bench_of(read_instance(instance, paths=1))
+    install(bench.view, bench.work, bench.state, np.array([0, 1]))
+    assert not bench.state.fits[0]
+    reset_tree(bench.workspace)
+    search_tree(bench.workspace, CERTAIN, 2, 100, 3)
+    assert bench.state.node_of.tolist() == [0, 0]
+
+
 @kernels
 @given(instance=odd, seed=st.integers(0, 99))
 def test_refusals_say_what_keeps_a_task_from_moving(instance: dict[str, Any], seed: int) -> None:

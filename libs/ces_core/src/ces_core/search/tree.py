@@ -167,6 +167,7 @@ def recreate(
         tree.is_open[t] = 1
         put(view, state, t, state.node_of[t], -1.0)
     tree.carried[0] = 0
+    known = state.fits[0] or flows == len(view.low)  # the rates of all flows, so that a leaf's are not guessed too low
     best = state.score[0] if state.fits[0] else -math.inf
     before = best
     seen, level = 0, ROOT
@@ -197,7 +198,7 @@ def recreate(
             continue
         overload = overload_of(state, tree.placement)
         hoped, settled = outright(view, state, overload, flows)
-        if hoped + (0.0 if settled else SETTLING) <= best:
+        if known and hoped + (0.0 if settled else SETTLING) <= best:
             continue
         score = score_state(view, work, state, overload, state.trial_path, state.trial_rates, ROUGH)
         if state.fits[1] and score > best - CLOSE:
