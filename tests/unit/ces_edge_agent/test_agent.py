@@ -22,6 +22,8 @@ from ces_common.messages.reports import (
     Progress,
     Status,
 )
+from ces_edge_agent.energy.account import Account
+from ces_edge_agent.energy.meters import Model
 from ces_edge_agent.ports import DataPlaneError, RuntimeUnavailable
 
 
@@ -123,6 +125,23 @@ async def test_heartbeats_carry_measurements_and_renew_the_lease(world: World) -
     assert beat.links == [LinkUsage(peer="b", sent=1.0, received=2.0)]
     assert [usage.allocation for usage in beat.workers] == ["a"]
     assert len({each.boot for each in world.beats}) == 1
+
+
+async def test_heartbeats_tell_of_energy_where_anything_does(world: World) -> None:
+    await world.start()
+    await world.beats_more()
+    assert world.beats[-1].energy is None, "unknown is not nothing"
+    await world.stop()
+    await world.want(network("a", generation=1), compute(worker("a", cpu=500), generation=1))
+    await world.start(account=Account(Model([10, 10]), 1000, 10))
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.beats_more()
+    world.time.passes(2)
+    await world.until(lambda: (told := world.beats[-1].energy) is not None and told.total == 20_000_000)
+    energy = world.beats[-1].energy
+    assert energy is not None
+    assert (energy.source, energy.meter, energy.watts) == ("modelled", "model", 10)
+    assert energy.allocations["a"] >= 10_000_000, "half of the idle machine is reserved"
 
 
 async def test_an_answer_that_takes_longer_than_an_interval_counts_and_holds_up_no_heartbeat(world: World) -> None:
