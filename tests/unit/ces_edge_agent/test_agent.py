@@ -13,6 +13,7 @@ from memory_bus import MemoryBroker, MemoryBus
 from ces_common import subjects
 from ces_common.bus.port import AccessRefused, Callback, RemoteError
 from ces_common.messages.confinement import ConfinementReport
+from ces_common.messages.energy import EnergyReport
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
     LinkKeys,
@@ -137,9 +138,14 @@ async def test_heartbeats_tell_of_energy_where_anything_does(world: World) -> No
     await world.until(lambda: world.states() == {"a.1": "running"})
     await world.beats_more()
     world.time.passes(2)
-    await world.until(lambda: (told := world.beats[-1].energy) is not None and told.total == 20_000_000)
-    energy = world.beats[-1].energy
+
+    def first() -> EnergyReport | None:
+        return next((each.energy for each in world.beats if each.energy is not None and each.energy.total), None)
+
+    await world.until(lambda: first() is not None)
+    energy = first()
     assert energy is not None
+    assert energy.total == 20_000_000
     assert (energy.source, energy.meter, energy.watts) == ("modelled", "model", 10)
     assert energy.allocations["a"] >= 10_000_000, "half of the idle machine is reserved"
 

@@ -90,6 +90,17 @@ def test_another_start_of_the_agent_begins_at_nothing(machine: Machine) -> None:
     assert (report.total, report.allocations) == (20 * JOULE, {"a": 0, "b": 10 * JOULE})
 
 
+def test_a_look_that_was_overtaken_counts_nothing_twice(machine: Machine) -> None:
+    account = machine.account()
+    account.look(machine.now, machine.workers, RESERVED)
+    early = machine.now
+    machine.goes_on(2, joules=40)
+    report = account.look(machine.now, machine.workers, RESERVED)
+    assert account.look(early, machine.workers, RESERVED) == report
+    machine.goes_on(2, joules=40)
+    assert account.look(machine.now, machine.workers, RESERVED).total == 80 * JOULE
+
+
 def test_a_worker_that_came_in_between_counts_from_its_start(machine: Machine) -> None:
     account = machine.account(idle_watts=0)
     account.look(machine.now, {"a": 17}, {})

@@ -50,6 +50,8 @@ class Account:
         """``now``: seconds, steady. ``workers``: allocation -> its worker's process; ``reserved``: allocation ->
         millicores that it holds."""
         with self._lock:
+            if self._seen is not None and now <= self._seen:  # another look has overtaken this one
+                return self._report()
             self._watts = None
             try:
                 self._count(now, workers, reserved)
