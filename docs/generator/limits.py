@@ -236,6 +236,13 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("such loans at once", f"{M}.nodes.owners.LOANS_AT_ONCE", number, "it stays reclaimed"),
         ("workers or links in a report", f"{C}.messages.bounds.MAX_ITEMS", number, UNHEARD),
         ("flows in a heartbeat", f"{C}.messages.reports.MAX_FLOWS", number, "refused, so no lease"),
+        (
+            "workers whose energy it tells",
+            f"{C}.messages.energy.MAX_METERED",
+            number,
+            "refused, so no lease",
+        ),
+        ("watts", f"{C}.messages.energy.MOST_WATTS", number, "no more is counted"),
         ("jobs whose network is in place", f"{C}.messages.bounds.MAX_ATTEMPTS", number, UNHEARD),
         ("checkpoints of one job that it holds", f"{C}.messages.checkpoints.MAX_HELD", number, UNHEARD),
         ("datasets that it offers", f"{C}.messages.reports.MAX_OFFERED", number, UNHEARD),
@@ -331,6 +338,12 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("workers whose progress is remembered", f"{M}.measurements.MAX_PROGRESS", number, "the silent ones go"),
         ("starts by whose steps speeds are measured", f"{M}.speed_meter.MOST_STARTS", number, "the silent ones go"),
         ("seconds on an agent's clock, of a line of progress", f"{M}.speed_meter.LATEST_S", number, "not measured"),
+        (
+            "starts whose energy is not written down yet",
+            f"{M}.energy_book.MOST_STARTS",
+            number,
+            "the oldest go",
+        ),
         ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
     ],
 }

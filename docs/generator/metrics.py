@@ -20,6 +20,7 @@ KINDS = {
     "Gauge": "gauge",
     "Histogram": "histogram",
     "GaugeMetricFamily": "gauge",
+    "CounterMetricFamily": "counter",
 }
 # Of ces_common: which services count it. What is not named, all of them do.
 SHARED = {

@@ -114,6 +114,12 @@ SETTINGS = {
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",
     "CES_STOP_GRACE_S": "Seconds between SIGTERM and SIGKILL when a worker is stopped.",
     "CES_LOG_KEEP_S": "Seconds for which logs of ended workers are kept.",
+    "CES_POWER_IDLE": "Watts that the machine uses without work; with `CES_POWER_PEAK`, [the "
+    "model](energy.md#where-it-is-known-from) where nothing measures its energy.",
+    "CES_POWER_PEAK": "Watts that it uses with all of its CPU.",
+    "CES_POWER_CURVE": "Instead of both: its watts at 0, 10, ... 100 % of its CPU, eleven numbers separated by commas.",
+    "CES_POWERCAP": "Folder in which the kernel shows the processor's [energy "
+    "counters](energy.md#where-it-is-known-from).",
     "CES_LENT": "Whether the device has an owner, who [lends it](lent-nodes.md) and has it back at any time.",
     "CES_OWNER_GROUP": "Control group of the owner's programs, such as `user.slice`, whose CPU time alone decides "
     "about the loan; left out, that of all but CES's workers and agent.",

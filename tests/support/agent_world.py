@@ -27,6 +27,7 @@ from ces_common.messages.reports import (
 )
 from ces_common.natsauth import new_user_key
 from ces_edge_agent.agent import Agent
+from ces_edge_agent.energy.account import Account
 from ces_edge_agent.settings import AgentSettings
 
 PATIENCE_S = 60.0
@@ -100,9 +101,10 @@ class World:
         heartbeat_s: float = BEAT_S,
         resync_s: float = 3600.0,
         lent: bool = False,
+        account: Account | None = None,
     ) -> Agent:
         """An agent on the machine, with what earlier ones left there. ``lent``: the machine has an owner, of whom
-        nothing runs."""
+        nothing runs. ``account``: of its energy."""
         settings = AgentSettings(
             node="n",
             state_dir=self.folder,
@@ -116,7 +118,7 @@ class World:
         await self.runtime.open()
         bus = bus or MemoryBus(self.broker)
         self.buses.append(bus)
-        agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks(), new_user_key().seed)
+        agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks(), new_user_key().seed, account)
         self.tasks = [asyncio.create_task(agent.reconcile()), asyncio.create_task(agent.communicate())]
         return agent
 

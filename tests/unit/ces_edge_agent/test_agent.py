@@ -13,6 +13,7 @@ from memory_bus import MemoryBroker, MemoryBus
 from ces_common import subjects
 from ces_common.bus.port import AccessRefused, Callback, RemoteError
 from ces_common.messages.confinement import ConfinementReport
+from ces_common.messages.energy import EnergyReport
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
     LinkKeys,
@@ -22,6 +23,8 @@ from ces_common.messages.reports import (
     Progress,
     Status,
 )
+from ces_edge_agent.energy.account import Account
+from ces_edge_agent.energy.meters import Model
 from ces_edge_agent.ports import DataPlaneError, RuntimeUnavailable
 
 
@@ -123,6 +126,28 @@ async def test_heartbeats_carry_measurements_and_renew_the_lease(world: World) -
     assert beat.links == [LinkUsage(peer="b", sent=1.0, received=2.0)]
     assert [usage.allocation for usage in beat.workers] == ["a"]
     assert len({each.boot for each in world.beats}) == 1
+
+
+async def test_heartbeats_tell_of_energy_where_anything_does(world: World) -> None:
+    await world.start()
+    await world.beats_more()
+    assert world.beats[-1].energy is None, "unknown is not nothing"
+    await world.stop()
+    await world.want(network("a", generation=1), compute(worker("a", cpu=500), generation=1))
+    await world.start(account=Account(Model([10, 10]), 1000, 10))
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.beats_more()
+    world.time.passes(2)
+
+    def first() -> EnergyReport | None:
+        return next((each.energy for each in world.beats if each.energy is not None and each.energy.total), None)
+
+    await world.until(lambda: first() is not None)
+    energy = first()
+    assert energy is not None
+    assert energy.total == 20_000_000
+    assert (energy.source, energy.meter, energy.watts) == ("modelled", "model", 10)
+    assert energy.allocations["a"] >= 10_000_000, "half of the idle machine is reserved"
 
 
 async def test_an_answer_that_takes_longer_than_an_interval_counts_and_holds_up_no_heartbeat(world: World) -> None:

@@ -135,3 +135,35 @@ def test_a_loan_that_makes_no_sense_is_refused(
     monkeypatch.setenv(f"CES_{name}", value)
     with pytest.raises(ValidationError, match=said):
         AgentSettings(node="n1")
+
+
+def test_a_machine_without_a_word_on_its_power_has_no_model() -> None:
+    assert AgentSettings(node="n1").power_model is None
+    assert AgentSettings(node="n1", power_idle=5).power_model is None, "that it idles at 5 W says nothing of its peak"
+    assert AgentSettings(node="n1", power_idle=5).idle_watts == 5
+
+
+def test_two_numbers_or_a_curve_are_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert AgentSettings(node="n1", power_idle=5, power_peak=15).power_model == [5, 15]
+    monkeypatch.setenv("CES_POWER_CURVE", "4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14.5")
+    settings = AgentSettings(node="n1")
+    assert settings.power_model == [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14.5]
+    assert settings.idle_watts == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"power_curve": "1,2,3"}, "must be 11 numbers"),
+        ({"power_curve": ",".join(["5"] * 11), "power_idle": 5}, "set it, or these"),
+        ({"power_peak": 15}, "needs CES_POWER_IDLE"),
+        ({"power_idle": 20, "power_peak": 15}, "no more than it"),
+        ({"power_idle": -1}, "greater than or equal to 0"),
+        ({"power_idle": "nan"}, "finite number"),
+        ({"power_curve": ",".join(["5"] * 10 + ["x"])}, "valid number"),
+        ({"power_idle": 1, "power_peak": 1e9}, "less than or equal to 20000"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(given: dict[str, object], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        AgentSettings.model_validate({"node": "n1"} | given)

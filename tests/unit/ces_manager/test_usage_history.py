@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ces_common.messages.energy import MOST_WATTS, EnergyReport
 from ces_common.messages.reports import Heartbeat, LinkUsage
 from ces_manager import usage_history
 from ces_manager.usage_history import EVERY_S, KEPT, UsageHistory
@@ -72,3 +73,14 @@ def test_a_device_that_names_ever_new_neighbours_takes_no_more_memory(monkeypatc
     for number in range(KEPT + 1):
         history.heard(beat(1, true=2.0), START + (50 + number) * MEAN)
     assert kept.keys() != history._nodes["n"].peers.keys() == {"true"}
+
+
+def test_power_is_there_where_it_is_told() -> None:
+    history = UsageHistory()
+    for watts in (10.0, 30.0, None):
+        energy = EnergyReport(source="measured", total=1, watts=watts)
+        history.heard(beat().model_copy(update={"energy": energy}), START)
+    liar = EnergyReport(source="measured", total=1, watts=1e20)
+    history.heard(beat().model_copy(update={"energy": liar}), START + MEAN)
+    history.heard(beat(), START + 2 * MEAN)
+    assert history.of_node("n").values["power"] == [20, MOST_WATTS]

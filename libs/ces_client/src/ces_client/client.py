@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from ces_client import stream
 from ces_client.context import Context, load_context
+from ces_client.energy import Energies
 from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
 from ces_client.notebook import shown, tables
 from ces_client.notebook.shown import ClusterMap, Listing
@@ -319,6 +320,7 @@ class Client(_Resource):
         self.secrets = Secrets(self._http)
         self.sessions = Sessions(self._http)
         self.audits = Audits(self._http)
+        self.energy = Energies(self._http)
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:

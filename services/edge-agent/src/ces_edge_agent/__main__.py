@@ -20,6 +20,8 @@ from ces_common.trace_shipping import ship_spans
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.card_sharing import kept_by
 from ces_edge_agent.cards import NO_CARDS, MachineCards, machine_cards
+from ces_edge_agent.energy.account import Account
+from ces_edge_agent.energy.meters import found_meter
 from ces_edge_agent.enrolment import ensure_joined, manager_trust
 from ces_edge_agent.lease import machine_clocks
 from ces_edge_agent.ports import Network, Runtime
@@ -80,6 +82,16 @@ def make_network(settings: AgentSettings) -> Network:
     return NoNetwork(settings.node)
 
 
+def energy_account(settings: AgentSettings) -> Account | None:
+    """None where nothing tells how much energy the node uses."""
+    meter = found_meter(settings.power_model, settings.powercap)
+    if meter is None:
+        log.info("the node's energy is unknown: nothing measures it, and CES_POWER_IDLE and CES_POWER_PEAK are not set")
+        return None
+    log.info("the node's energy is told", meter=meter.name, source=meter.source)
+    return Account(meter, settings.node_cpu, settings.idle_watts)
+
+
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     token = metrics_token(settings)
     cards = await asyncio.to_thread(machine_cards, settings.gpu_fake)
@@ -97,7 +109,8 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     }
     bus = bus_from(settings.model_copy(update=told), settings.node)
     clocks = machine_clocks()
-    agent = Agent(settings, bus, runtime, network, clocks, membership.held().seed)
+    account = await asyncio.to_thread(energy_account, settings)
+    agent = Agent(settings, bus, runtime, network, clocks, membership.held().seed, account)
     checked = manager_trust(settings, membership)
     renewal = Renewal(bus, membership, settings.node, settings.manager_url, checked, clocks.steady)
     try:

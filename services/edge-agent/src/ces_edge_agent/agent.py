@@ -19,22 +19,14 @@ from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
-from ces_common.messages.reports import (
-    OTHER_MACHINE,
-    FlowUsage,
-    Heartbeat,
-    LeaseGrant,
-    LinkReport,
-    LinkStatus,
-    LinkUsage,
-    WorkerUsage,
-)
+from ces_common.messages.reports import OTHER_MACHINE, LeaseGrant, LinkReport, LinkStatus
 from ces_common.repetition import Repetition
 from ces_common.service import Hint
 from ces_edge_agent.checkpoints.service import Checkpoints
 from ces_edge_agent.checkpoints.shelf import Shelf
 from ces_edge_agent.documents import StoredDocument
-from ces_edge_agent.heartbeats import encoded
+from ces_edge_agent.energy.account import Account
+from ces_edge_agent.heartbeats import Beats, encoded
 from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.lending import lender
@@ -58,14 +50,22 @@ ASKED_AT_ONCE = 8  # heartbeats that wait for their answers
 
 
 class Agent:
-    """``seed``: of the key that the node has joined with."""
+    """``seed``: of the key that the node has joined with. ``account``: of the node's energy; None where nothing tells
+    of it."""
 
     def __init__(
-        self, settings: AgentSettings, bus: Bus, runtime: Runtime, network: Network, clocks: Clocks, seed: str
+        self,
+        settings: AgentSettings,
+        bus: Bus,
+        runtime: Runtime,
+        network: Network,
+        clocks: Clocks,
+        seed: str,
+        account: Account | None = None,
     ) -> None:
         self._settings, self._bus, self._runtime, self._network, self._clocks = settings, bus, runtime, network, clocks
         node, folder = settings.node, settings.state_dir
-        self._boot, self._lease = uuid4().hex, Lease(folder, clocks)
+        self._lease = Lease(folder, clocks)
         self._workers_document = StoredDocument(folder / "desired-compute.json", DesiredCompute, node)
         self._network_document = StoredDocument(folder / "desired-network.json", DesiredNetwork, node)
         self._report_hint, self._data_hint, self._beat_hint, self._resync_hint = Hint(), Hint(), Hint(), Hint()
@@ -113,7 +113,19 @@ class Agent:
         self._catching_up = asyncio.Lock()
         self._unread, self._read_again = 0, float("-inf")  # failures, and when the next try may come
         self._waits_for = MANAGERS_WORD
-        self._connected, self._told_lent, self._reading_progress = False, self._lender.lent, asyncio.Lock()
+        self._connected, self._reading_progress = False, asyncio.Lock()
+        self._beats = Beats(
+            node,
+            uuid4().hex,
+            settings.heartbeat_s,
+            clocks,
+            runtime,
+            network,
+            self._lender,
+            account,
+            lambda: self._workers_document.current,
+            lambda: self.workers.observed,
+        )
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -213,7 +225,7 @@ class Agent:
                 await self._beat_hint.wait(max(self._settings.heartbeat_s - (self._clocks.steady() - sent), 0.1))
 
     async def _ask_for_lease(self, sent: float) -> None:
-        subject, beat = subjects.heartbeat(self._settings.node), await self._heartbeat()
+        subject, beat = subjects.heartbeat(self._settings.node), await self._beats.next()
         try:
             raw = await self._bus.request(subject, encoded(beat), timeout_s=self._answer_s)
             grant = LeaseGrant.model_validate_json(raw)
@@ -271,26 +283,6 @@ class Agent:
             else:
                 log.warning("the lease is not renewed", error=error, lease_left_s=round(self._lease.remaining(), 1))
             self._answered = answered
-
-    async def _heartbeat(self) -> Heartbeat:
-        links, flows, workers = list[LinkUsage](), list[FlowUsage](), list[WorkerUsage]()
-        if self._lender.lent is self._told_lent:  # a change is told at once
-            (links, flows), workers = await asyncio.gather(
-                measured(self._network.usage, (links, flows), self._settings.heartbeat_s),
-                measured(self._runtime.usage, workers, self._settings.heartbeat_s),
-            )
-        self._told_lent = self._lender.lent
-        return Heartbeat(
-            node=self._settings.node,
-            boot=self._boot,
-            machine=self._clocks.machine,
-            cpu=psutil.cpu_percent() * 10 * (psutil.cpu_count() or 1),
-            memory=psutil.virtual_memory().used,
-            reclaimed=not self._lender.lent,
-            workers=workers,
-            links=links,
-            flows=flows,
-        )
 
     async def _send_reports(self) -> None:
         """Send both reports whenever one changed, and again, since any message may be lost."""

@@ -6,18 +6,20 @@ import os
 import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 import psutil
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.fields import NodeName
 from ces_common.messages.cards import Card
+from ces_common.messages.energy import MOST_WATTS
 from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory, parse_memory
 from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
+from ces_edge_agent.energy.rapl import POWERCAP
 from ces_edge_agent.lending.decision import Rules
 from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.images import parse_pattern
@@ -25,6 +27,9 @@ from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
 
 LENT_MEMORY: Final = 0.9
 """Share of its memory that a lent device offers at most."""
+CURVE_POINTS: Final = 11
+"""Of what a machine uses at 0, 10, ... 100 % of its CPU."""
+Watts = Annotated[float, Field(ge=0, le=MOST_WATTS, allow_inf_nan=False)]
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
@@ -83,6 +88,21 @@ class AgentSettings(ServiceSettings):
     lent_below: Annotated[float, Field(gt=0, le=100)] = 20.0  # percent of the CPU
     reclaim_at: Annotated[float, Field(gt=0, le=100)] = 50.0  # percent of the CPU
     log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
+    power_idle: Watts | None = None  # what the machine uses without work
+    power_peak: Watts | None = None  # and with all of its CPU in use
+    power_curve: Annotated[list[Watts], NoDecode] = []  # CES_POWER_CURVE="4,5,6,7,8,9,10,11,12,13,14"
+    powercap: Path = Path(POWERCAP)  # where the kernel shows the processor's energy counters
+
+    @property
+    def power_model(self) -> list[float] | None:
+        """Watts at equally spaced shares of the CPU in use; None where nothing is said of them."""
+        if self.power_curve:
+            return self.power_curve
+        return None if self.power_idle is None or self.power_peak is None else [self.power_idle, self.power_peak]
+
+    @property
+    def idle_watts(self) -> float | None:
+        return self.power_curve[0] if self.power_curve else self.power_idle
 
     @property
     def lending(self) -> Rules:
@@ -136,6 +156,21 @@ class AgentSettings(ServiceSettings):
             )
         return value
 
+    @field_validator("power_curve")
+    @classmethod
+    def _whole_curve(cls, value: list[float]) -> list[float]:
+        if value and len(value) != CURVE_POINTS:
+            raise ValueError(f"must be {CURVE_POINTS} numbers, watts at 0, 10, ... 100 % of the CPU, not {len(value)}")
+        return value
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if self.power_curve and (self.power_idle, self.power_peak) != (None, None):
+            raise ValueError("CES_POWER_CURVE says what CES_POWER_IDLE and CES_POWER_PEAK do: set it, or these")
+        if self.power_peak is not None and (self.power_idle is None or self.power_idle > self.power_peak):
+            raise ValueError("CES_POWER_PEAK needs CES_POWER_IDLE, which must be no more than it")
+        return self
+
     @field_validator("allowed_images")
     @classmethod
     def _patterns(cls, value: list[str]) -> list[str]:
@@ -171,7 +206,7 @@ class AgentSettings(ServiceSettings):
             raise ValueError("write labels as key=value,key=value")
         return {key.strip(): label.strip() for key, _, label in pairs}
 
-    @field_validator("allowed_images", "hide", mode="before")
+    @field_validator("allowed_images", "hide", "power_curve", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

@@ -22,11 +22,13 @@ from ces_manager.access.identities import Identities
 from ces_manager.access.provider import Provider
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
+from ces_manager.availability.notes import learn_repeatedly
 from ces_manager.broadcast import Broadcast
 from ces_manager.certificates import certificates_from
 from ces_manager.clock import Clock
 from ces_manager.database import Database
 from ces_manager.duties import HISTORY, PROBE, RELAY, TIME, Duties
+from ces_manager.energy.notes import note_energy_repeatedly
 from ces_manager.job_secrets.keys import SecretKeys, parse_keys
 from ces_manager.job_secrets.store import has_former, reseal
 from ces_manager.jobs.speed_notes import note_repeatedly
@@ -178,6 +180,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 revoker.run(),
                 spans.run(),
                 note_repeatedly(database, measurements.speeds, duties),
+                note_energy_repeatedly(database, measurements.energy, duties),
+                learn_repeatedly(database, hearing.seconds, failure_detector.nodes.age, timeouts, duties),
                 keep_repeatedly(database, duties),
                 *([certificates.run()] if certificates is not None else []),
                 *([end_holds(database, duties)] if settings.region is not None else []),

@@ -10,6 +10,7 @@ from typing import Any
 
 from ces_common.messages.api import FlowSample
 from ces_common.messages.reports import MAX_FLOWS, FlowUsage, Heartbeat, LinkUsage, Progress
+from ces_manager.energy_book import EnergyBook
 from ces_manager.progress_history import ProgressHistory
 from ces_manager.speed_meter import SpeedMeter
 from ces_manager.usage_history import UsageHistory
@@ -83,7 +84,7 @@ class FlowHistory:
 class Measurements:
     """The last heartbeat of each node, the last progress of each allocation, the busiest second of each flow, what
     flows carried in the last minutes, nodes and links in the last hour, curves of progress, and how fast malleable jobs
-    are."""
+    are, and what of energy is not written down yet."""
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
@@ -93,12 +94,13 @@ class Measurements:
         self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
         self.usage, self.curves = UsageHistory(), ProgressHistory()
-        self.speeds = SpeedMeter()
+        self.speeds, self.energy = SpeedMeter(), EnergyBook()
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
         self._beats[beat.node] = (now, beat)
         self.history.heard(beat, now)
         self.usage.heard(beat, now)
+        self.energy.heard(beat)
         known = self._flows.setdefault(beat.node, {})
         for usage in beat.flows:
             kept = known.pop(usage.number, None)  # in the order in which they were measured last
@@ -137,6 +139,7 @@ class Measurements:
 
     def forget_old(self, now: datetime) -> None:
         self._beats = {node: kept for node, kept in self._beats.items() if now - kept[0] < KEEP}
+        self.energy.keep(self._beats)
         for node, known in list(self._progress.items()):
             self._progress[node] = {key: kept for key, kept in known.items() if now - kept[0] < KEEP}
         for node, flows in list(self._flows.items()):
@@ -155,6 +158,7 @@ class Measurements:
         self.history.forget_node(node)
         self.usage.forget_node(node)
         self.speeds.forget_node(node)
+        self.energy.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
         return self._beats.get(node)

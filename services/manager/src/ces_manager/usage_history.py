@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ces_common.messages.dashboard import UsageSamples
+from ces_common.messages.energy import MOST_WATTS
 from ces_common.messages.reports import Heartbeat
 
 EVERY_S: Final = 20
 KEPT: Final = 180  # means: an hour
 MAX_PEERS: Final = 512  # of one node, whose links are remembered
-CPU, MEMORY = "cpu", "memory"
+CPU, MEMORY, POWER = "cpu", "memory", "power"
 ABSENT: Final = math.nan
 
 
@@ -44,7 +45,7 @@ class _NodeUsage:
     def __init__(self, bucket: int) -> None:
         self.bucket = bucket  # that is being formed
         self.starts = array("d")  # of the means, in seconds since the epoch
-        self.own = {CPU: _Series(0), MEMORY: _Series(0)}
+        self.own = {CPU: _Series(0), MEMORY: _Series(0), POWER: _Series(0)}
         self.peers: dict[str, _Series] = {}
 
     def heard(self, beat: Heartbeat, bucket: int) -> None:
@@ -52,6 +53,8 @@ class _NodeUsage:
             self._close(bucket)
         self.own[CPU].add(beat.cpu)
         self.own[MEMORY].add(beat.memory)
+        if beat.energy is not None and beat.energy.watts is not None:
+            self.own[POWER].add(min(beat.energy.watts, MOST_WATTS))
         for link in beat.links:
             series = self.peers.get(link.peer)
             if series is None and len(self.peers) < MAX_PEERS:
@@ -87,9 +90,12 @@ class UsageHistory:
         self._nodes = {node: kept for node, kept in self._nodes.items() if kept.bucket > oldest}
 
     def of_node(self, node: str) -> UsageSamples:
-        """CPU in millicores, memory in bytes."""
+        """CPU in millicores, memory in bytes, power in watts where any was told."""
         kept = self._nodes.get(node)
-        return UsageSamples() if kept is None else _samples(kept.starts, kept.own)
+        if kept is None:
+            return UsageSamples()
+        told = {name: series for name, series in kept.own.items() if name != POWER or not series.empty}
+        return _samples(kept.starts, told)
 
     def of_link(self, src: str, dst: str) -> UsageSamples:
         """What ``src`` sent over the link, in bit/s."""

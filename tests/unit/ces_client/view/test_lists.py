@@ -9,6 +9,8 @@ from client_views import BERT, NARROW, NOW, SOON, entry, lines, node, queue_stat
 
 from ces_client.view.lists import job_table, link_table, node_detail, node_table, probe_table, queue_table
 from ces_common.messages.api import LinkProbeView, LinkView, QueueEntry
+from ces_common.messages.availability import Availability
+from ces_common.messages.energy import Energy
 
 
 def test_the_queues_table():
@@ -103,3 +105,18 @@ def test_a_narrow_terminal_has_fewer_columns(samples):
     for width in (60, 80):
         assert max(map(len, lines(node_table(nodes, samples.submitted), width))) <= width
     assert heads[2] == ["NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD"]
+
+
+def test_a_nodes_energy_and_availability_are_told_or_said_to_be_unknown():
+    unknown = lines(node_detail(node(), [], NOW))
+    assert "energy        unknown" in unknown
+    assert "availability  nothing learned yet" in unknown
+    learned = Availability(least=0.9, mean=0.95, n=60)
+    link = LinkView(src="n0", dst="s0", bandwidth=10**9, reserved=0, kind="veth", availability=learned)
+    known = lines(node_detail(node(energy=Energy(measured=500, watts=5), availability=learned), [link], NOW))
+    assert "energy        500 J measured, 5 W now" in known
+    assert "availability  at least 90 % (95 % sure), mean 95 %, n = 60 minutes" in known
+    assert known[-1] == "n0 › s0  at least 90 % (95 % sure), mean 95 %, n = 60 minutes"
+    assert "availability of links" not in lines(
+        node_detail(node(), [link.model_copy(update={"availability": None})], NOW)
+    )

@@ -10,8 +10,10 @@ from manager_world import World, full_mesh, ring
 from prometheus_client.metrics_core import Metric
 from sqlalchemy.exc import OperationalError
 
+from ces_common.messages.energy import EnergyReport
 from ces_common.messages.reports import Heartbeat, LinkReport, LinkStatus, LinkUsage
 from ces_manager.database import Database
+from ces_manager.energy.notes import note_energy
 from ces_manager.live.cluster_metrics import OF_LINKS, OF_NODES, ClusterMetrics
 from ces_manager.live.feed import EVERY_S
 from ces_manager.measurements import Measurements
@@ -153,3 +155,19 @@ async def test_without_the_database_the_rest_is_told(
     monkeypatch.setattr(metrics, "_look", away)
     await metrics.look()
     assert told(metrics.collect()) == {("ces_database_up",): 0}, "and nothing that may be no more so"
+
+
+async def test_energy_is_told_with_how_it_is_known_and_of_other_nodes_nothing(
+    world: World, measurements: Measurements
+) -> None:
+    for boot, source in (("b", "measured"), ("c", "modelled")):
+        report = EnergyReport.model_validate({"source": source, "total": 50_000_000, "watts": 25})
+        measurements.heard(Heartbeat(node="a", boot=boot, energy=report), world.now)
+    database = Database(world.uow, world.clock)
+    await note_energy(database, measurements.energy)
+    database.close()
+    found = await seen(world, measurements)
+    assert found["ces_node_energy_joules_total", "a", "measured"] == 50
+    assert found["ces_node_energy_joules_total", "a", "modelled"] == 50
+    assert found["ces_node_power_watts", "a"] == 25
+    assert not [key for key in found if key[0].startswith(("ces_node_energy", "ces_node_power")) and key[1] == "b"]

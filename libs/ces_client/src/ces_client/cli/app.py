@@ -13,6 +13,7 @@ from ces_client.cli import (
     cluster,
     contexts,
     dashboard,
+    energy,
     installing,
     jobs,
     machine,
@@ -60,6 +61,7 @@ app.command()(jobs.flows)
 app.command()(jobs.logs)
 app.command()(cluster.events)
 app.command()(audit.audit)
+app.command()(energy.energy)
 app.command()(jobs.cancel)
 app.command()(jobs.pause)
 app.command()(jobs.resume)

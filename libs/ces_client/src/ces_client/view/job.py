@@ -16,6 +16,7 @@ from rich.text import Text
 from ces_client.view.cards import task_cards
 from ces_client.view.confinement import confined_tasks
 from ces_client.view.deadline import deadline_text, policy_text
+from ces_client.view.energy import energy_text
 from ces_client.view.formats import DASH, moment, number, signal_name, since, span, state_text
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
@@ -251,6 +252,8 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
         facts.append(("started", f"{since(view.started_at, now)} ago"))
     if view.finished_at is not None:
         facts.append(("finished", f"{since(view.finished_at, now)} ago"))
+    if view.started_at is not None:
+        facts.append(("energy", energy_text(view.energy)))
     facts.append(("when cut off", view.disconnect))
     facts.append(("when preempted", view.preemption))
     facts += [("confined", text) for text in confined_tasks(view.placement)]

@@ -9,9 +9,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ces_client.view.availability import availability_text
 from ces_client.view.cards import card_text
 from ces_client.view.confinement import confinement_text
 from ces_client.view.deadline import deadline_text
+from ces_client.view.energy import energy_text
 from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate, since, state_text
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
 from ces_client.view.tables import fact_list, plain_table
@@ -167,6 +169,8 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("network", node.network + (" (nothing is enforced)" if node.network == "none" else "")),
         ("address", f"{node.host_address}, workers in {node.subnet}"),
         ("last heard", DASH if node.last_heartbeat is None else f"{since(node.last_heartbeat, now)} ago"),
+        ("energy", energy_text(node.energy)),
+        ("availability", availability_text(node.availability)),
         ("tasks", ", ".join(node.allocations) or DASH),
         ("data", ", ".join(node.datasets) or DASH),
     ]
@@ -179,6 +183,13 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     parts: list[RenderableType] = [head, fact_list(facts)]
     if links:
         parts += [Text(), link_table(links)]
+    learned = [
+        (f"{link.src} › {link.dst}", availability_text(link.availability))
+        for link in links
+        if link.availability is not None
+    ]
+    if learned:
+        parts += [Text("\navailability of links", style="bold"), fact_list(learned)]
     return Group(*parts)
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from ces_common.db.access_tables import AccessTokenRow
 from ces_common.db.audit_tables import AuditRow
+from ces_common.db.availability_tables import LinkAvailabilityRow, NodeAvailabilityRow
+from ces_common.db.energy_tables import AllocationEnergyRow, NodeEnergyRow
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.region_tables import AwayRow, GuestRow, PartRow, SplitRow
 from ces_common.db.trace_tables import SpanRow
 
 # Of each module that stands on ``tables``.
-TABLES = (AccessTokenRow, AuditRow, AwayRow, GuestRow, KeyframeRow, PartRow, SpanRow, SplitRow)
+TABLES = (
+    *(AccessTokenRow, AllocationEnergyRow, AuditRow, AwayRow, GuestRow, KeyframeRow),
+    *(LinkAvailabilityRow, NodeAvailabilityRow, NodeEnergyRow, PartRow, SpanRow, SplitRow),
+)
 METADATA = AccessTokenRow.metadata

@@ -12,9 +12,11 @@ from ces_common.elastic import Elastic
 from ces_common.fields import Document, NodeName
 from ces_common.flowfile import FlowMode
 from ces_common.jobfile import DEFAULT_TENANT
+from ces_common.messages.availability import Availability
 from ces_common.messages.base import Message
 from ces_common.messages.cards import CardView, Sharing
 from ces_common.messages.confinement import Confinement
+from ces_common.messages.energy import Energy
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.queries import PlanAnswer
@@ -128,6 +130,7 @@ class JobView(JobSummary):
     ``committed_at``: when that one first said that it may start; ``remote_state``: what that one said last;
     ``unknown_since``: since when that one has not answered; None where it does; ``not_taken``: why others took it not
     while it waits. ``parts``: of a job that is split over regions.
+    ``energy``: what was attributed to it in all attempts; None where none was told.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -147,6 +150,7 @@ class JobView(JobSummary):
     unknown_since: datetime | None = None
     not_taken: dict[str, str] = {}
     parts: list[PartView] = []
+    energy: Energy | None = None
     remark: str | None = None
 
 
@@ -212,7 +216,8 @@ class JobFlowsView(Message):
 
 
 class NodeView(Message):
-    """A node with what it has, what is allocated and what its last heartbeat measured. ``remark``: answers a request
+    """A node with what it has, what is allocated and what its last heartbeat measured. ``energy``: what it has used;
+    None where that is unknown. ``remark``: answers a request
     that changed nothing, such as cordoning a cordoned node, with what is so already. ``warning``: what an operator
     should look into."""
 
@@ -240,6 +245,8 @@ class NodeView(Message):
     datasets: list[str] = []  # what jobs may read there
     last_heartbeat: datetime | None = None
     allocations: list[str] = []  # "job/task"
+    energy: Energy | None = None
+    availability: Availability | None = None  # None until something was learned of it
     warning: str | None = None
     remark: str | None = None
 
@@ -265,6 +272,7 @@ class LinkView(Message):
     measured: int | None = None
     measured_at: datetime | None = None
     round_trip_s: float | None = None
+    availability: Availability | None = None  # None until something was learned of it
     last_up: int | None = None
 
 

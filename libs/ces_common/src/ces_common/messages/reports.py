@@ -23,6 +23,7 @@ from ces_common.messages.bounds import (
     Small,
     TunnelKey,
 )
+from ces_common.messages.energy import EnergyReport
 from ces_common.messages.records import LinkState
 
 MAX_HEARTBEAT = 256 * 1024  # bytes
@@ -147,7 +148,7 @@ class FlowUsage(Message):
 
 class Heartbeat(Message):
     """Sign of life with measurements (thesis 3.2.2). The reply renews the node's lease. ``reclaimed``: its owner has
-    the device back, and nothing of CES may run there."""
+    the device back, and nothing of CES may run there. ``energy``: None where nothing measures or models it."""
 
     node: Node
     boot: Annotated[str, Field(max_length=64)]  # names this start of the agent
@@ -155,6 +156,7 @@ class Heartbeat(Message):
     cpu: Number = 0.0  # millicores in use on the whole node
     memory: Count = 0  # bytes in use
     reclaimed: bool = False
+    energy: EnergyReport | None = None
     workers: Annotated[list[WorkerUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     links: Annotated[list[LinkUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     flows: Annotated[list[FlowUsage], FailFast(), Field(max_length=MAX_FLOWS)] = []

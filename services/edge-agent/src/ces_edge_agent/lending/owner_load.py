@@ -7,14 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
-from ces_common.cgroups import Group, group_of, hierarchies
-from ces_edge_agent import linux
+from ces_common.cgroups import Group, hierarchies
+from ces_edge_agent.cpu_time import WorkerTime, machine_time
 from ces_edge_agent.lending.decision import Look
 
 SHORT_OF_MEMORY: Final = 0.05
 """Share of the memory: with less than that available, it is short."""
-_TICKS_S: Final = 0.01  # of /proc/stat
-_IDLE = (3, 4)  # idle, and waiting for disks
 
 
 class OwnerLoad:
@@ -29,11 +27,9 @@ class OwnerLoad:
         roots: Mapping[str, str] | None = None,
         own: Callable[[], float] = time.process_time,
     ) -> None:
-        self._roots = hierarchies() if roots is None else roots
-        self._group = Group(self._roots, group.strip("/")) if group else None
-        self._proc, self._own = proc, own
-        self._mine = group_of(self._roots, "self", proc)
-        self._groups: dict[int, Group | None] = {}  # worker's process -> its control group, where it has one
+        roots = hierarchies() if roots is None else roots
+        self._group = Group(roots, group.strip("/")) if group else None
+        self._proc, self._own, self._time = proc, own, WorkerTime(roots, proc)
         self._since: float | None = None
         self._busy = self._capacity = self._stalled = 0.0
         self._workers: Mapping[int, float] = {}
@@ -47,8 +43,7 @@ class OwnerLoad:
         """What has happened since the last call; None at the first one. ``workers``: processes of CES's workers, with
         whom those count that they have started. Raises OSError or ValueError where the kernel does not tell."""
         busy, capacity = self._machine()
-        used = {pid: self._used(pid) for pid in workers}
-        self._groups = {pid: group for pid, group in self._groups.items() if pid in used}
+        used = self._time.used(workers)
         before, self._since = self._since, now
         stalled = self._group.stalled_time() or 0.0 if self._group is not None else 0.0
         waited, self._stalled = stalled - self._stalled, stalled
@@ -63,21 +58,10 @@ class OwnerLoad:
 
     def _machine(self) -> tuple[float, float]:
         """Seconds of CPU that count as used, without this process's own, and that there were in all."""
-        fields = (self._proc / "stat").read_text().partition("\n")[0].split()[1:9]
-        ticks = [int(each) for each in fields]
-        capacity = sum(ticks) * _TICKS_S
+        busy, capacity = machine_time(self._proc)
         if self._group is not None:
             return self._group.processor_time() or 0.0, capacity
-        return capacity - sum(ticks[i] for i in _IDLE) * _TICKS_S - self._own(), capacity
-
-    def _used(self, pid: int) -> float:
-        if pid not in self._groups:
-            group = group_of(self._roots, str(pid), self._proc)
-            own = group is not None and (self._mine is None or group.name != self._mine.name)
-            self._groups[pid] = group if own else None
-        group = self._groups[pid]
-        used = group.processor_time() if group is not None else None
-        return linux.processor_time([pid, *linux.descendants(pid)]) if used is None else used
+        return busy - self._own(), capacity
 
     def _short_of_memory(self) -> bool:
         told = dict(line.split(":") for line in (self._proc / "meminfo").read_text().splitlines()[:5])

@@ -16,6 +16,7 @@ from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PartVie
 from ces_common.messages.cards import Sharing, sharing_of
 from ces_common.states import JOB_WAITS, JobState
 from ces_manager.columns import shared_columns
+from ces_manager.energy.views import energy_of_job
 from ces_manager.errors import NotFound
 from ces_manager.jobs.doubts import doubt
 from ces_manager.jobs.records import reservations_of
@@ -50,6 +51,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
+        energy=energy_of_job(tx, row.id),
     )
 
 

@@ -16,8 +16,10 @@ from sqlalchemy import func, select
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import ReadTx
+from ces_common.messages.energy import Energy
 from ces_common.states import JobState
 from ces_manager.database import Database
+from ces_manager.energy.views import energy_of_nodes
 from ces_manager.live.feed import EVERY_S
 from ces_manager.live.look import Looker
 from ces_manager.live.picture import Picture
@@ -35,11 +37,12 @@ _WAITING = (
 @dataclass(frozen=True)
 class Seen:
     """``waited_s``: of each tenant, for how long the job waits that does so for longest; ``heartbeat_age_s``: of each
-    node that this manager has heard of."""
+    node that this manager has heard of; ``energy``: of each node of which any is known."""
 
     picture: Picture
     waited_s: Mapping[str, float] = field(default_factory=dict)
     heartbeat_age_s: Mapping[str, float] = field(default_factory=dict)
+    energy: Mapping[str, Energy] = field(default_factory=dict)
 
 
 class ClusterMetrics(Collector):
@@ -81,6 +84,7 @@ class ClusterMetrics(Collector):
             picture,
             {tenant: (now - since).total_seconds() for tenant, since in tx.session.execute(_WAITING)},
             {node: (now - beat[0]).total_seconds() for node, beat in beats.items() if beat is not None},
+            energy_of_nodes(tx, self._measurements.energy),
         )
 
 
@@ -162,6 +166,22 @@ def _of_nodes(seen: Seen) -> Iterator[Metric]:
     for node, age_s in seen.heartbeat_age_s.items():
         ages.add_metric([node], age_s)
     yield ages
+    yield from _of_energy(seen)
+
+
+def _of_energy(seen: Seen) -> Iterator[Metric]:
+    used = CounterMetricFamily(
+        "ces_node_energy_joules_total", "Energy that the node has used, measured or modelled", labels=["node", "source"]
+    )
+    power = GaugeMetricFamily("ces_node_power_watts", "What the node uses now", labels=["node"])
+    for node, energy in seen.energy.items():
+        for source, joules in (("measured", energy.measured), ("modelled", energy.modelled)):
+            if joules:
+                used.add_metric([node, source], joules)
+        if energy.watts is not None:
+            power.add_metric([node], energy.watts)
+    yield used
+    yield power
 
 
 def _of_links(seen: Seen) -> Iterator[Metric]:

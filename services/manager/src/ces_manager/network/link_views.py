@@ -10,6 +10,7 @@ from ces_common.db.tables import EventRow, LinkRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import LinkView, Page
 from ces_common.messages.reports import LinkUsage
+from ces_manager.availability.views import availability_of_links
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
@@ -39,7 +40,8 @@ def link_views_of(tx: ReadTx, measurements: Measurements, after: int = 0, limit:
 
 
 def _link_views(tx: ReadTx, measurements: Measurements, rows: Sequence[LinkRow]) -> list[LinkView]:
-    reserved = held_on_links(tx, {row.src for row in rows})
+    sources = {row.src for row in rows}
+    reserved, availability = held_on_links(tx, sources), availability_of_links(tx, sources)
     views = []
     for row in rows:
         usage = measurements.link(row.src, row.dst)
@@ -52,6 +54,7 @@ def _link_views(tx: ReadTx, measurements: Measurements, rows: Sequence[LinkRow])
                 errors=usage.errors if usage else None,
                 reason=row.state_reason,
                 round_trip_s=_round_trip(row, usage),
+                availability=availability.get((row.src, row.dst)),
             )
         )
     return views

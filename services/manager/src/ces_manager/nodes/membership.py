@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from ipaddress import IPv4Network
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, delete, select
 
 from ces_common.db.access_tables import JoinTokenRow
+from ces_common.db.availability_tables import NodeAvailabilityRow
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.hosts import WORKERS
@@ -151,6 +152,7 @@ def _replace(tx: WriteTx, row: NodeRow) -> None:
         )
     revoke_key(tx, row)
     forget_keys(row)
+    tx.session.execute(delete(NodeAvailabilityRow).where(NodeAvailabilityRow.node == row.name))
     row.least_generation = tx.version
 
 

@@ -11,7 +11,9 @@ from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, M
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import NodeView, Page, TopologyView
 from ces_common.resources import gpus_of
+from ces_manager.availability.views import availability_of_nodes
 from ces_manager.columns import shared_columns
+from ces_manager.energy.views import energy_of_nodes
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
 from ces_manager.network.link_views import link_views_of
@@ -81,6 +83,7 @@ def _node_views(
     held = held_on_nodes(tx, names)
     rows = tx.session.execute(query).all()
     cards = card_views(tx, {row.name: row.cards for row, _ in rows if row.gpu}, tenants)
+    energy, availability = energy_of_nodes(tx, measurements.energy, names), availability_of_nodes(tx, names)
     views = []
     for row, lease in rows:
         beat = measurements.beat(row.name)
@@ -96,6 +99,8 @@ def _node_views(
                 warning=warning_of(row.name, measurements),
                 last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
                 allocations=placed[row.name],
+                energy=energy.get(row.name),
+                availability=availability.get(row.name),
             )
         )
     return views

@@ -5,6 +5,7 @@ import { capacityOf, links, media, pictureAt } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { LinkHour } from "../parts/history.js";
+import { availabilityText } from "../parts/learned.js";
 import { FlowsBefore, LinkFlows } from "../parts/link_flows.js";
 import { linkColumns, LinkState, LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
@@ -116,6 +117,7 @@ export default function Link({ path: [, src, dst = ""] }) {
         ],
         link.state !== "up" && [t("Why"), link.reason ? html`<bdi lang="en">${plain(link.reason)}</bdi>` : DASH],
         times.measured_at && [t("Measured"), t("{span} ago", { span: since(times.measured_at) })],
+        [t("Availability"), availabilityText(times.availability)],
         [t("Dropped packets"), count(link.drops)],
         [t("Errors"), count(link.errors)],
         [t("Round trip"), milliseconds(link.round_trip_s)],

@@ -6,6 +6,7 @@ import { confinementText } from "../parts/confinement.js";
 import { confirmed } from "../parts/dialog.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
 import { NodeHour } from "../parts/history.js";
+import { availabilityText, energyText } from "../parts/learned.js";
 import { Amount, Labels, linkColumns, NodeState } from "../parts/network.js";
 import { NodeCards } from "../parts/node_cards.js";
 import { Rows } from "../parts/rows.js";
@@ -14,7 +15,7 @@ import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, St
 
 /** @typedef {import("../live.js").Item} Item */
 
-/** What the live picture leaves out of a node: when it was last heard, and what is held of each card. @param {string} name */
+/** What the live picture leaves out of a node: when it was last heard, what is held of each card, its energy. @param {string} name */
 function useWhole(name) {
   const { data } = useAnswer(nodes.value.has(name) ? route`/v1/nodes/${name}` : null, { every: 10 });
   return data;
@@ -98,6 +99,8 @@ export default function Node({ path: [, name] }) {
         [t("Confines"), confinementText(node.runtime, node.network, node.confinement)],
         [t("Network"), node.network === "none" ? t("none (nothing is enforced)") : node.network],
         [t("Address"), t("{host}, workers in {subnet}", { host: node.host_address, subnet: node.subnet || DASH })],
+        [t("Energy"), whole ? energyText(whole.energy) : DASH],
+        [t("Availability"), whole ? availabilityText(whole.availability) : DASH],
         [t("Last heard"), heard ? t("{span} ago", { span: since(heard) }) : DASH],
         [
           t("Datasets"),

@@ -6,6 +6,7 @@ import { useAnswer } from "./answers.js";
 import { Curve } from "./curve.js";
 import { lastOf, seconds, withHoles } from "./curve_data.js";
 import { Part } from "./facts.js";
+import { watts } from "./learned.js";
 
 /** @typedef {import("../live.js").Item} Item */
 /** @typedef {import("./curve_data.js").Limit} Limit */
@@ -65,6 +66,7 @@ export function NodeHour({ name, node }) {
       binary: true,
       limits: capacity(node.memory),
     },
+    { name: "power", title: t("Power"), label: t("Power in the last hour"), show: watts, limits: [] },
   ]} />`;
 }
 

@@ -1,6 +1,7 @@
 /** What is to be said of a job beside its tables, in the words of `ces describe job`. */
 import { brief, cpuQuantity, html, language, moment, Name, plain, since, span, t } from "../show.js";
 import { confinementText } from "./confinement.js";
+import { energyText } from "./learned.js";
 import { deadlineText, figure, PARTS, signed, waitingText } from "./reasons.js";
 
 /** @typedef {any} Job a JobView of the API */
@@ -116,6 +117,7 @@ export function jobFacts(job) {
     [t("Submitted"), ago(job.submitted_at)],
     job.started_at && [t("Started"), ago(job.started_at)],
     job.finished_at && [t("Finished"), ago(job.finished_at)],
+    job.started_at && [t("Energy"), energyText(job.energy)],
     [t("When cut off"), job.disconnect],
     [t("When preempted"), t(job.preemption)],
     job.placement.some((/** @type {any} */ task) => task.runtime) && [t("Confined"), confined(job.placement)],

@@ -2,6 +2,7 @@
 import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
+import learned from "./zh_learned.js";
 import map from "./zh_map.js";
 import regions from "./zh_regions.js";
 import replay from "./zh_replay.js";
@@ -13,6 +14,7 @@ export default {
   ...audit,
   ...curves,
   ...jobs,
+  ...learned,
   ...map,
   ...regions,
   ...replay,

@@ -1,0 +1,1 @@
+"""How much energy the node uses, and which allocation uses it."""

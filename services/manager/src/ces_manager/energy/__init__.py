@@ -1,0 +1,1 @@
+"""Energy of nodes and jobs: what agents told of it, counted and shown."""
