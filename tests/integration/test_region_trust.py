@@ -51,7 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "answer to status": {"items.fate", "items.epoch", "items.remote", "items.reason"}
     | {f"statuses.{field}" for field in ("state", "reason", "started_at", "finished_at")},
     "tries": {"jobs"},
-    "answer to tries": {"epoch", "items.job", "items.attempt", "items.remote"},
+    "answer to tries": {"epoch", "items.job", "items.attempt", "items.remote"}
+    | {f"parts.{field}" for field in ("job", "attempt", "remote", "part")},
 }
 
 
