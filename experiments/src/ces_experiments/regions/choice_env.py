@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from ces_federation.policy import INPUTS
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -23,6 +22,7 @@ from ces_core.registry import DEFAULT
 from ces_experiments.regions.drawn import Shape
 from ces_experiments.regions.offers import TASKS, Offers, simulated
 from ces_federation.choice import MOST_ASKED
+from ces_federation.policy import INPUTS
 from ces_federation.sight import JOB, REGION, schema_hash
 from ces_rl.envs.base import VALIDATION_SEED, Defaults, Expert, PolicyEnv, Scores, VectorEnv
 from ces_sim.rounds import derived_seed
