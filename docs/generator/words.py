@@ -58,6 +58,8 @@ SETTINGS = {
     "CES_REGIONS_FILE": "File with the other regions, and [what each is trusted "
     "with](regions.md#who-is-trusted-with-what); readable by its owner only.",
     "CES_WIRE_CREDS": "NATS credentials file for the account that reaches other regions.",
+    "CES_REGION_CHOICE": "What chooses [the regions that are asked](region-choice.md): the `rule`, or a `policy`.",
+    "CES_REGION_POLICY": "File with the policy that chooses; left out, the one that ships with the service.",
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",

@@ -1,18 +1,21 @@
-"""Both implementations of the bus, and every kind of runtime."""
+"""Both implementations of the bus, every kind of runtime, and both databases."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import databases
 import pytest
 from bus_clients import SOON, Client
 from memory_bus import MemoryBroker, MemoryBus
 from nats_process import NatsServer, plain_config
 from runtime_bench import KINDS, Bench, clean, endpoint
+from sqlalchemy.engine import URL
 
 from ces_common.bus import NatsBus
 from ces_common.bus.port import Bus
+from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_edge_agent.ports import Runtime
 
 
@@ -47,6 +50,20 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     yield make
     for bus in made:
         await bus.close()
+
+
+@pytest.fixture(params=databases.KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+    return databases.new_database(request.param, tmp_path)
+
+
+@pytest.fixture
+def uow(url: URL) -> Iterator[UnitOfWork]:
+    """Of an empty cluster."""
+    migrate(url)
+    engine = new_engine(url)
+    yield UnitOfWork(engine)
+    engine.dispose()
 
 
 @pytest.fixture(params=KINDS)

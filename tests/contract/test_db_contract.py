@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
@@ -10,14 +9,14 @@ from pathlib import Path
 from threading import Barrier, Event
 
 import pytest
-from databases import KINDS, new_database
+from databases import KINDS
 from manager_world import World, full_mesh, ring
 from sqlalchemy import select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError, StatementError
 from world_audit import audit
 
-from ces_common.db import UnitOfWork, database_url, migrate, new_engine
+from ces_common.db import UnitOfWork, database_url
 from ces_common.db.migrate import NoMigrations, migrations_folder
 from ces_common.db.outbox import ALL, EventFilter, events_after, mark_published, unpublished_events
 from ces_common.db.tables import (
@@ -40,19 +39,6 @@ from ces_manager.timeouts import Timeouts
 
 NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 CHANGED = TopologyChanged(links=1, media=0)
-
-
-@pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
-    return new_database(request.param, tmp_path)
-
-
-@pytest.fixture
-def uow(url: URL) -> Iterator[UnitOfWork]:
-    migrate(url)
-    engine = new_engine(url)
-    yield UnitOfWork(engine)
-    engine.dispose()
 
 
 def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event
 
-import pytest
-from databases import KINDS, new_database
 from manager_world import World, ring
 from sqlalchemy.engine import URL
 
 from ces_common.db.tables import NodeRow
 from ces_manager.nodes.expiry import what_is_due
 from ces_manager.nodes.heartbeats import Asker, Joined, renew_leases, unheard
-
-
-@pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
-    return new_database(request.param, tmp_path)
 
 
 def test_a_lease_that_is_asked_for_while_its_node_is_given_up_says_what_followed(url: URL) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from databases import KINDS, new_database
 from history_actors import malleable
 from manager_world import World, full_mesh, ring
 from sqlalchemy import inspect, select, text
@@ -27,19 +25,6 @@ from ces_common.db.tables import AllocationRow, JobRow, LeaseRow, NodeRow
 from ces_manager.jobs.submission import of_tenant
 
 NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
-
-
-@pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
-    return new_database(request.param, tmp_path)
-
-
-@pytest.fixture
-def uow(url: URL) -> Iterator[UnitOfWork]:
-    migrate(url)
-    engine = new_engine(url)
-    yield UnitOfWork(engine)
-    engine.dispose()
 
 
 def test_models_and_migrations_agree(uow: UnitOfWork) -> None:

@@ -55,7 +55,8 @@ class AllDuties:
 
 
 class LiveRegion:
-    """``cpu``: millicores of each of its nodes. ``trust``: what its file says of each other region."""
+    """``cpu``: millicores of each of its nodes. ``trust``: what its file says of each other region; beside it its
+    ``block`` of addresses, and the ``choice`` and ``policy`` by which it chooses others, where not as usual."""
 
     def __init__(
         self, server: Server, folder: Path, number: int, others: Sequence[str], nodes: int, cpu: int, **trust: object
@@ -77,7 +78,12 @@ class LiveRegion:
         )
         block = IPv4Network(f"10.{64 + number}.0.0/16")
         settings = FederationSettings(
-            region=server.name, regions_file=folder, wire_creds=folder, address_block=trust.pop("block", block)
+            region=server.name,
+            regions_file=folder,
+            wire_creds=folder,
+            address_block=trust.pop("block", block),
+            region_choice=trust.pop("choice", "rule"),
+            region_policy=trust.pop("policy", None),
         )
         peers = {
             other: {"token": f"a secret of {'-'.join(sorted((server.name, other)))} and of no third one", **trust}
@@ -139,6 +145,10 @@ class LiveRegion:
 
     def state(self, job: str) -> JobState:
         return self.world.job(job).state
+
+    def reason(self, job: str) -> str | None:
+        with self.world.uow.read() as tx:
+            return tx.session.get_one(JobRow, job).reason
 
     def states(self) -> list[JobState]:
         with self.world.uow.read() as tx:

@@ -35,14 +35,20 @@ def block(region: str) -> IPv4Network:
 
 
 class Region:
-    """One region. ``now``: its steady clock."""
+    """One region. ``now``: its steady clock. ``policy``: the file of the one by which it chooses others; None: it does
+    so by the rule."""
 
-    def __init__(self, name: str, wire: MemoryBroker, others: str, **trust: Any) -> None:
+    def __init__(self, name: str, wire: MemoryBroker, others: str, policy: Path | None = None, **trust: Any) -> None:
         self.name, self.now = name, 0.0
         self._says: dict[str, bytes | Say] = {}
         self.bus, self.wire_bus = MemoryBus(MemoryBroker()), MemoryBus(wire)
         settings = FederationSettings(
-            region=name, regions_file=Path("unused"), wire_creds=Path("unused"), address_block=block(name)
+            region=name,
+            regions_file=Path("unused"),
+            wire_creds=Path("unused"),
+            address_block=block(name),
+            region_choice="rule" if policy is None else "policy",
+            region_policy=policy,
         )
         peers = PeersFile.model_validate(
             {"peers": {o: {"token": token(name, o), **trust} for o in others if o != name}}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from memory_bus import MemoryBroker
 from region_managers import Manager
+from region_policies import write_policy
 from region_worlds import Region
 from waiting import until
 
@@ -20,11 +22,13 @@ from ces_common.messages.regions import (
     AwayJob,
     AwayJobs,
     AwayLogQuery,
+    AwayQuery,
     BidAnswer,
     ClearedJobs,
     Decision,
     DoubtfulJob,
     FateAnswer,
+    FoundPart,
     GuestFile,
     GuestJobQuery,
     GuestStatusQuery,
@@ -34,6 +38,7 @@ from ces_common.messages.regions import (
     OfferedJob,
     OfferedJobs,
     OffersQuery,
+    PartTry,
     Refusal,
     RemoteJob,
     RemoteStatus,
@@ -58,11 +63,20 @@ AWAY = {"job": "job-1", "attempt": 1, "remote": REMOTE}
 
 
 @pytest.fixture
-async def regions(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[dict[str, Region]]:
+def policy(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    """By which all regions choose others; None without a parameter: they do so by the rule."""
+    by = getattr(request, "param", None)
+    return None if by is None else write_policy(tmp_path / "policy.onnx", by)
+
+
+@pytest.fixture
+async def regions(
+    broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch, policy: Path | None
+) -> AsyncIterator[dict[str, Region]]:
     monkeypatch.setattr(wire_module, "SIGN_S", 0.3)
     monkeypatch.setattr(wire_module, "SIGN_EVERY_S", 0.05)
     monkeypatch.setattr(owner_module, "LOOK_S", 0.001)
-    made = {name: Region(name, broker, "abc", **TRUST) for name in "abc"}
+    made = {name: Region(name, broker, "abc", policy, **TRUST) for name in "abc"}
     for region in made.values():
         await region.start()
     for region in made.values():
@@ -100,6 +114,14 @@ async def offered(region: Region) -> None:
     await until(lambda: not region.federation.home._offering)
 
 
+async def follow(region: Region, *jobs: AwayJob) -> None:
+    """A round with each of their regions."""
+    await region.manager_says("region-away", AwayJobs(items=list(jobs)).encode())
+    following = region.federation.following
+    await following.follow_all()
+    await until(lambda: not len(following.rounds))
+
+
 async def test_the_best_bid_is_held_decided_and_committed_in_this_order(regions: dict[str, Region]) -> None:
     at_home, worse, better = await home(regions["a"]), await owner(regions["b"], 0.4), await owner(regions["c"], 0.8)
     assert await regions["a"].federation.home.offer(OFFERED) == "placed"
@@ -108,6 +130,31 @@ async def test_the_best_bid_is_held_decided_and_committed_in_this_order(regions:
     assert at_home.last("decide") == Decision(**AWAY, region="c")
     [reported] = at_home.last("report").items
     assert (reported.region, reported.fate) == ("c", "committed")
+
+
+@pytest.mark.parametrize("policy", ["nodes"], indirect=True)
+async def test_whom_a_policy_prefers_is_held_though_another_bid_is_better(regions: dict[str, Region]) -> None:
+    """Of equals the first by name; that it was so is part of the decision."""
+    at_home, preferred, better = (
+        await home(regions["a"]),
+        await owner(regions["b"], 0.4),
+        await owner(regions["c"], 0.8),
+    )
+    assert await regions["a"].federation.home.offer(OFFERED) == "placed"
+    assert (preferred.operations(), better.operations()) == (["bid", "hold", "commit"], ["bid"])
+    decided = at_home.last("decide")
+    assert decided.region == "b"
+    assert decided.chosen.startswith("by policy by-hand-1 (sha256 ")
+
+
+@pytest.mark.parametrize("policy", ["nodes"], indirect=True)
+async def test_where_the_preferred_one_has_no_room_the_next_is_held(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    full = Manager(regions["b"])
+    await full.answers("bid", GuestFile, BidAnswer(refusal="no room"))
+    await owner(regions["c"])
+    assert await regions["a"].federation.home.offer(OFFERED) == "placed"
+    assert at_home.last("decide").region == "c"
 
 
 async def test_a_guest_has_the_tenant_the_priority_and_the_home_that_this_region_says(
@@ -163,11 +210,11 @@ async def test_after_a_restart_the_commit_is_said_until_it_is_answered(regions: 
     at_home = await home(regions["a"])
     await Manager(regions["b"]).answers("commit", GuestJobQuery, RemoteError("unavailable", "the database is away"))
     decided = AwayJob(**AWAY, region="b", wanted="commit")
-    await regions["a"].federation.following.follow([decided])
+    await follow(regions["a"], decided)
     assert at_home.asked == []  # nothing to tell yet
     await owner(regions["b"])
     regions["a"].now = 60.0
-    await regions["a"].federation.following.follow([decided])
+    await follow(regions["a"], decided)
     assert at_home.last("report").items[0].fate == "committed"
 
 
@@ -176,10 +223,10 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
 ) -> None:
     at_home = await home(regions["a"])
     jobs = [away(i, "status") for i in range(2)]
-    await regions["a"].federation.following.follow(jobs)
+    await follow(regions["a"], *jobs)
     assert at_home.asked == []
     regions["a"].now = 10.0
-    await regions["a"].federation.following.follow(jobs)
+    await follow(regions["a"], *jobs)
     assert [(each.job, each.fate) for each in at_home.last("report").items] == [("job-0", None), ("job-1", None)]
     answer = StatusAnswer(
         items=[FateAnswer(fate="committed"), FateAnswer(fate="released")],
@@ -187,7 +234,7 @@ async def test_a_region_that_does_not_answer_is_told_of_after_a_while_and_its_jo
     )
     there = Manager(regions["b"])
     await there.answers("status", GuestStatusQuery, answer)
-    await regions["a"].federation.following.follow(jobs)
+    await follow(regions["a"], *jobs)
     first, second = at_home.last("report").items
     assert (first.fate, first.status.state, second.fate) == ("committed", "running", "released")
     assert there.last("status").home == "a"
@@ -197,7 +244,7 @@ async def test_an_answer_that_does_not_fit_its_question_says_nothing(regions: di
     at_home = await home(regions["a"])
     await Manager(regions["b"]).answers("status", GuestStatusQuery, StatusAnswer(items=[FateAnswer(fate="released")]))
     regions["a"].now = 60.0
-    await regions["a"].federation.following.follow([AwayJob(**AWAY, region="b", wanted="status")])
+    await follow(regions["a"], AwayJob(**AWAY, region="b", wanted="status"))
     # it has answered, though with nothing that can be used: neither a fate, nor silence
     assert all(each.fate is None for _, said in at_home.asked for each in said.items)
 
@@ -241,7 +288,7 @@ async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[st
     await regions["a"].manager_says("region-report", report)
     for name in "bc":
         await owner(regions[name])
-    await regions["a"].federation.following.follow([away(1, "commit"), away(2, "commit", "c")])
+    await follow(regions["a"], away(1, "commit"), away(2, "commit", "c"))
     assert sorted(each.region for _, said in at_home.asked for each in said.items) == ["b", "c"]
     assert all(len(said.items) == 1 for _, said in at_home.asked)
 
@@ -278,7 +325,7 @@ async def test_a_job_whose_commit_fails_there_holds_up_no_other_of_that_region(r
     await regions["b"].manager_says("region-commit", commit)
     answer = StatusAnswer(items=[FateAnswer(fate="committed")], statuses=[RemoteStatus(state="running")])
     await there.answers("status", GuestStatusQuery, answer)
-    await regions["a"].federation.following.follow([away(1, "commit"), away(2, "commit"), away(3, "status")])
+    await follow(regions["a"], away(1, "commit"), away(2, "commit"), away(3, "status"))
     assert [each.job for each in at_home.last("report").items] == ["job-2", "job-3"]
 
 
@@ -357,7 +404,10 @@ async def test_doubtful_jobs_are_cleared_by_words_and_not_by_silence(regions: di
     run = RemoteJob(job="job-2", attempt=3, remote=REMOTE)
     there = Manager(regions["b"])
     foreign = RemoteJob(job="job-9", attempt=1, remote=REMOTE)
-    await there.answers("tries", GuestTriesQuery, TriesAnswer(epoch="e2", items=[run, foreign]))
+    piece = PartTry(job="job-1", attempt=2, part=1, remote=REMOTE)
+    others = piece.model_copy(update={"job": "job-9"})
+    told = TriesAnswer(epoch="e2", items=[run, foreign], parts=[piece, others])
+    await there.answers("tries", GuestTriesQuery, told)
     jobs = [
         DoubtfulJob(job="job-1", regions=["b"]),
         DoubtfulJob(job="job-2", regions=["any"]),
@@ -369,6 +419,19 @@ async def test_doubtful_jobs_are_cleared_by_words_and_not_by_silence(regions: di
     said = at_home.last("cleared")
     assert said.jobs == ["job-1", "job-4"]
     assert said.found == [Decision(**run.model_dump(), region="b", epoch="e2")]
+    assert said.parts == [FoundPart(**piece.model_dump(), region="b")]
+
+
+async def test_the_next_look_at_doubtful_jobs_begins_behind_the_last(regions: dict[str, Region]) -> None:
+    at_home = await home(regions["a"])
+    await at_home.answers("cleared", ClearedJobs, Refusal())
+    doubtful = [DoubtfulJob(job=f"job-{number}", regions=["b"]) for number in (1, 2)]
+    await at_home.answers("away", AwayQuery, AwayJobs(doubtful=doubtful))
+    following = regions["a"].federation.following
+    for _ in range(2):
+        await following.follow_all()
+        await until(lambda: not len(following.rounds))
+    assert [said.doubted for name, said in at_home.asked if name == "away"] == ["", "job-2"]
 
 
 async def test_who_follows_logs_holds_up_no_commit(regions: dict[str, Region]) -> None:
@@ -386,7 +449,7 @@ async def test_who_follows_logs_holds_up_no_commit(regions: dict[str, Region]) -
     asked = AwayLogQuery(**AWAY, region="b", task="w-0")
     followers = [asyncio.create_task(following.logs(asked)) for _ in range(200)]
     await until(lambda: len(looked) == LOOKS_AT_ONCE)
-    await following.follow([away(1, "commit")])
+    await follow(regions["a"], away(1, "commit"))
     assert at_home.last("report").items[0].fate == "committed"
     assert "commit" in there.operations()
     for each in followers:

@@ -14,7 +14,6 @@ from rich.progress import Progress
 
 from ces_core.gpus.bound import upper_bound
 from ces_core.gpus.frugal import Frugal
-from ces_core.gpus.model import Models
 from ces_core.gpus.plan import plan
 from ces_core.gpus.rules import CLUSTER_RULES, ClusterRule
 from ces_core.gpus.scores import POLICIES
@@ -26,7 +25,7 @@ from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
 from ces_experiments.gpus.trace import nodes, tasks
 from ces_sim.gpus.episode import by_node, by_rule, planned
-from ces_sim.gpus.scenarios import SCENARIOS, Drawn, Source, draw
+from ces_sim.gpus.scenarios import SCENARIOS, Drawn, Source, draw, numbered
 
 LIST = "default"
 PLAN = "offline-plan"
@@ -132,7 +131,8 @@ def _rule(who: str, scenario: str) -> ClusterRule:
     """What was learned on D1 decides where nothing was learned on the scenario itself."""
     if who in CLUSTER_RULES:
         return CLUSTER_RULES[who]
-    usual = map(Models().asked, Source.of(SCENARIOS[scenario], nodes(), tasks(LIST)).usual)
+    seen = Source.of(SCENARIOS[scenario], nodes(), tasks(LIST)).usual
+    usual = map(numbered(seen).asked, seen)
     if who == FRUGAL:
         return Frugal(Usual.of(usual))
     return learned_rule(SHIPPED.get(scenario, SHIPPED["D1"]), usual)

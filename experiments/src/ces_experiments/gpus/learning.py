@@ -18,7 +18,6 @@ import torch
 from rich.progress import Progress
 
 from ces_core.gpus.frugal import Frugal
-from ces_core.gpus.model import Models
 from ces_core.gpus.rules import CLUSTER_RULES, ClusterRule
 from ces_core.gpus.sight import Numbers, Usual
 from ces_core.learned.clusters import LearnedRule
@@ -32,6 +31,7 @@ from ces_experiments.gpus.variants import OFTEN, STUDIES, VARIANTS, Variant
 from ces_rl.envs.gpu_clusters.env import GpuClusters
 from ces_rl.run import Run, ship
 from ces_sim.gpus.episode import by_rule
+from ces_sim.gpus.scenarios import numbered
 
 FRUGAL = "frugal"
 POINTS = 20
@@ -163,8 +163,7 @@ def judged(env: Any, rule: ClusterRule, draws: int) -> dict[str, Any]:
 
 
 def _usual(env: GpuClusters) -> Usual:
-    models = Models()
-    return Usual.of(models.asked(task) for task in env.source.usual)
+    return Usual.of(map(numbered(env.source.usual).asked, env.source.usual))
 
 
 def _asking(network: torch.nn.Module) -> Any:

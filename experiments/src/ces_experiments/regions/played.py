@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from ces_federation.chooser import Chooser
 from pydantic import BaseModel
 from ulid import ULID
 
@@ -277,8 +278,16 @@ class PlayedWire(Wire):
 class TimedHome(Home):
     """Tells the tally of each offer."""
 
-    def __init__(self, manager: Manager, asker: Asker, board: Board, clock: Callable[[], float], tally: Tally) -> None:
-        super().__init__(manager, asker, board, Following(manager, asker, board, clock), clock)
+    def __init__(
+        self,
+        manager: Manager,
+        asker: Asker,
+        board: Board,
+        clock: Callable[[], float],
+        tally: Tally,
+        chooser: Chooser,
+    ) -> None:
+        super().__init__(manager, asker, board, Following(manager, asker, board, clock), clock, chooser=chooser)
         self._now, self._told = clock, tally
 
     async def offer(self, offered: OfferedJob) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 import structlog
+from ces_federation.chooser import ByPolicy, ByRule, Chooser
+from ces_federation.policy import SHIPPED, load_policy
 
 from ces_common.jobfile import DEFAULT_TENANT
 from ces_common.messages.regions import Summary
@@ -42,18 +44,21 @@ ANSWERED_S = 30.0
 @dataclass(frozen=True)
 class Way:
     """``one``: one cluster with everything, ``border``: also with the links between regions. Without ``one``, regions
-    by themselves; ``telling``: how they tell each other of themselves, None if no job leaves its home."""
+    by themselves; ``telling``: how they tell each other of themselves, None if no job leaves its home; ``learned``: the
+    shipped policy says whom to ask, not the rule."""
 
     words: str
     one: bool = False
     border: bool = False
     telling: Telling | None = None
+    learned: bool = False
 
 
 WAYS = {
     "central": Way("one cluster with all nodes and all links, those between regions too", one=True, border=True),
     "one-decider": Way("one cluster without links between regions: no job is split", one=True),
     "regions": Way("regions, as they are", telling=Telling()),
+    "learned": Way("regions that are chosen by the shipped policy", telling=Telling(), learned=True),
     "at-once": Way("regions that know at every moment what is free in the others", telling=Telling(at_once=True)),
     "timer-2s": Way("regions that tell every 2 s, and not on change", telling=Telling(on_change=False)),
     "timer-8s": Way("regions that tell every 8 s only", telling=Telling(8.0, on_change=False)),
@@ -70,17 +75,29 @@ class Terms:
     wire_s: float
 
 
-def play(world: World, way: Way, solver: Solver, terms: Terms, seed: int) -> dict[str, Any]:
-    """Until every job has started or given up: see :func:`figures`. Raises BadDecisionError."""
+Chooses = Callable[[Mapping[str, Books]], Chooser]
+"""From all regions' books to who says whom to ask."""
+
+
+def play(
+    world: World, way: Way, solver: Solver, terms: Terms, seed: int, chooses: Chooses | None = None
+) -> dict[str, Any]:
+    """Until every job has started or given up: see :func:`figures`. ``chooses``: in place of what the way says. Raises
+    BadDecisionError, and PolicyError where the shipped policy cannot be asked."""
+    chooses = chooses or (_learned if way.learned else lambda _: ByRule())
     with _hushed():
         began = time.process_time()
-        found = run_virtually(_Run(world, way, solver, terms, seed).play())
+        found = run_virtually(_Run(world, way, solver, terms, seed, chooses).play())
         return found | {"run_cpu_s": time.process_time() - began}
 
 
+def _learned(_: Mapping[str, Books]) -> Chooser:
+    return ByPolicy(load_policy(SHIPPED))
+
+
 class _Run:
-    def __init__(self, world: World, way: Way, solver: Solver, terms: Terms, seed: int) -> None:
-        self._world, self._way, self._solver, self._terms = world, way, solver, terms
+    def __init__(self, world: World, way: Way, solver: Solver, terms: Terms, seed: int, chooses: Chooses) -> None:
+        self._world, self._way, self._solver, self._terms, self._chooses = world, way, solver, terms, chooses
         self._rng = np.random.default_rng(derived_seed(seed, 3))
         self._asked, self._tally = Asked(), Tally()
         self._jobs = {job.timed.name: job for job in world.jobs}
@@ -125,7 +142,7 @@ class _Run:
             }
             wire_s = 0.0 if self._way.telling.at_once else self._terms.wire_s
             boards = {name: TimelyBoard(name, block[name], self._tellers, wire_s) for name in clusters}
-            working = [asyncio.create_task(each) for each in self._federation(managers, boards)]
+            working = [asyncio.create_task(each) for each in self._federation(managers, boards, self._chooses(books))]
         until = await _first(self._settled(), working)
         if working:
             self._choice_us = self._timed_choices(boards, until)
@@ -143,7 +160,9 @@ class _Run:
             return self._world.regions
         return {ALL: self._world.whole if self._way.border else self._world.parts}
 
-    def _federation(self, managers: Mapping[str, PlayedManager], boards: Mapping[str, TimelyBoard]) -> Iterator[Any]:
+    def _federation(
+        self, managers: Mapping[str, PlayedManager], boards: Mapping[str, TimelyBoard], chooser: Chooser
+    ) -> Iterator[Any]:
         clock = asyncio.get_running_loop().time
         wires: dict[str, PlayedWire] = {}
         peer = Peer.model_validate(
@@ -153,7 +172,7 @@ class _Run:
             wire = PlayedWire(name, wires, self._terms.wire_s, self._tally)
             Owner(manager, {other: peer for other in managers if other != name}, clock).serve(wire)
             asker = Asker(wire, [other for other in managers if other != name], clock)
-            home = TimedHome(manager, asker, boards[name], clock, self._tally)
+            home = TimedHome(manager, asker, boards[name], clock, self._tally, chooser)
             yield _offering(home, manager.waits, self._rng.uniform(0, STEP_S))
 
     def _over(self) -> None:

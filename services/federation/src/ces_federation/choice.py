@@ -24,8 +24,7 @@ class Need:
 
 def need_of(file: JobFile) -> Need:
     """Of a malleable job at its smallest size."""
-    sized = file if file.elastic is None else file.at_size(file.elastic.smallest)
-    asked = [(group.replicas, group.resources) for group in sized.tasks]
+    asked = [(group.replicas, group.resources) for group in smallest(file).tasks]
     return Need(
         tenant=file.tenant,
         regions=file.regions,
@@ -42,16 +41,26 @@ def need_of(file: JobFile) -> Need:
     )
 
 
+def smallest(file: JobFile) -> JobFile:
+    """As it is written; a malleable job at its smallest size."""
+    return file if file.elastic is None else file.at_size(file.elastic.smallest)
+
+
 def _whole_cards(asked: Resources) -> int:
     """Sums of whole cards tell nothing of shares: there, only a bid does."""
     return asked.gpu if isinstance(asked.gpu, int) else 0
 
 
 def worth_asking(need: Need, summaries: Mapping[str, Summary]) -> list[str]:
-    """At most three regions that may have room by what they told, the shortest queue first, then the most that would
-    stay free. Sums cannot show that there is room, only that there is none."""
-    fits = {name: each for name, each in summaries.items() if names(need, name) and shortfall(need, each) is None}
+    """At most three of those that are able, the shortest queue first, then the most that would stay free."""
+    fits = able(need, summaries)
     return sorted(fits, key=lambda name: (fits[name].queued, -_left(need, fits[name]), name))[:MOST_ASKED]
+
+
+def able(need: Need, summaries: Mapping[str, Summary]) -> dict[str, Summary]:
+    """The regions that may have room by what they told. Sums cannot show that there is room, only that there is
+    none."""
+    return {name: each for name, each in summaries.items() if names(need, name) and shortfall(need, each) is None}
 
 
 def names(need: Need, region: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 
@@ -14,6 +14,7 @@ from ces_common.jobfile import ANY_REGION
 from ces_common.messages.api import JobFlowsView
 from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
+    MAX_FOUND,
     MAX_JOBS,
     SILENT_S,
     AwayJob,
@@ -24,6 +25,7 @@ from ces_common.messages.regions import (
     Decision,
     DoubtfulJob,
     FateAnswer,
+    FoundPart,
     Refusal,
     RemoteJob,
     RemoteLogQuery,
@@ -38,11 +40,10 @@ from ces_common.messages.regions import (
 from ces_federation.asking import Asker
 from ces_federation.board import Board
 from ces_federation.manager_port import Manager
+from ces_federation.rounds import Rounds, Turns, by_region, repeatedly
 
 log = structlog.get_logger()
 WORD_S, LOOK_S = 3.0, 5.0  # for an answer
-STEP_S = 1.0
-WORDS_AT_ONCE = 8  # that one region is asked: a quarter of what it answers at once
 DOUBTS = "doubts"  # the one who asks about doubtful jobs, beside those who follow a region; no region is called so
 
 
@@ -51,8 +52,9 @@ class Following:
 
     def __init__(self, manager: Manager, asker: Asker, board: Board, clock: Callable[[], float]) -> None:
         self._manager, self._asker, self._board, self._clock = manager, asker, board, clock
-        self._rounds: dict[str, asyncio.Task[None]] = {}  # by region
-        self._asked: dict[str, float] = {}  # job -> when a word about it was said last
+        self.rounds = Rounds()
+        self._turns = Turns[str](clock)  # of jobs
+        self._doubted = ""  # the last doubtful job that regions were asked about
         self._released: Callable[[str], None] = lambda _: None
 
     def on_released(self, tell: Callable[[str], None]) -> None:
@@ -61,49 +63,29 @@ class Following:
 
     async def run(self) -> None:
         try:
-            while True:
-                try:
-                    await self.follow_all()
-                except BusError as error:
-                    log.warning("the manager does not answer", error=str(error))
-                await asyncio.sleep(STEP_S)
+            await repeatedly(self.follow_all)
         finally:
             await self.close()
 
     async def close(self) -> None:
         """Follow no region any more."""
-        tasks = list(self._rounds.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.rounds.close()
 
     async def follow_all(self) -> None:
         """Begin a round with each region where the one before is over: one that is slow delays no other. Raises
         BusError where the manager does not answer."""
-        away = await self._manager.ask("region-away", AwayJobs, AwayQuery(epochs=self._board.epochs()))
-        words = {job.job for job in away.items if job.wanted != "status"}
-        self._asked = {job: at for job, at in self._asked.items() if job in words}
+        asked = AwayQuery(epochs=self._board.epochs(), doubted=self._doubted)
+        away = await self._manager.ask("region-away", AwayJobs, asked)
+        self._turns.keep({job.job for job in away.items if job.wanted != "status"})
         for region, jobs in by_region(away.items).items():
-            if region not in self._rounds:
-                self._rounds[region] = asyncio.create_task(self._round(region, jobs))
-        if away.doubtful and DOUBTS not in self._rounds:
-            self._rounds[DOUBTS] = asyncio.create_task(self._clear(away.doubtful))
-
-    async def follow(self, jobs: Sequence[AwayJob]) -> None:
-        """Ask what is to be asked of these jobs, and tell the manager what was said."""
-        await asyncio.gather(*(self._follow_region(name, some) for name, some in by_region(jobs).items()))
+            self.rounds.begin(region, partial(self._follow_region, region, jobs))
+        if away.doubtful and DOUBTS not in self.rounds:
+            self._doubted = away.doubtful[-1].job
+            self.rounds.begin(DOUBTS, partial(self._clear, away.doubtful))
 
     async def tell(self, job: AwayJob) -> list[Reported]:
         """Say at once what is to be said of one job."""
         return await self._follow_region(job.region, [job])
-
-    async def _round(self, region: str, jobs: Sequence[AwayJob]) -> None:
-        try:
-            await self._follow_region(region, jobs)
-        except Exception:
-            log.exception("a region cannot be followed", region=region)
-        finally:
-            del self._rounds[region]
 
     async def _follow_region(self, region: str, jobs: Sequence[AwayJob]) -> list[Reported]:
         """What one region says is reported apart from what others say, lest it spoil theirs."""
@@ -121,13 +103,9 @@ class Following:
         return reports
 
     async def _words(self, region: str, jobs: Sequence[AwayJob]) -> dict[str, tuple[FateAnswer, RemoteStatus | None]]:
-        """Some at a time, those first that were not said for longest: one that is never answered, though the region is
-        there, holds up no other."""
+        """Some at a time, in turn."""
         found: dict[str, tuple[FateAnswer, RemoteStatus | None]] = {}
-        in_turn = sorted(jobs, key=lambda job: self._asked.get(job.job, float("-inf")))
-        for start in range(0, len(in_turn), WORDS_AT_ONCE):
-            some = in_turn[start : start + WORDS_AT_ONCE]
-            self._asked |= {job.job: self._clock() for job in some}
+        for some in self._turns.some(jobs, lambda job: job.job):
             said = await asyncio.gather(
                 *(self._asker.ask(region, job.wanted, remote(job), FateAnswer, WORD_S) for job in some)
             )
@@ -171,10 +149,6 @@ class Following:
             await self.clear(doubtful)
         except BusError as error:
             log.warning("what regions say of doubtful jobs is not taken", error=str(error)[:200])
-        except Exception:
-            log.exception("regions cannot be asked about doubtful jobs")
-        finally:
-            del self._rounds[DOUBTS]
 
     async def clear(self, doubtful: Sequence[DoubtfulJob]) -> None:
         """Ask each region to which such jobs may have gone what it has of them. Where one does not answer, they wait:
@@ -185,6 +159,7 @@ class Following:
         }
         said = await asyncio.gather(*(self._tries(name, jobs) for name, jobs in asked.items()))
         found: list[Decision] = []
+        parts: list[FoundPart] = []
         unclear = set[str]()
         for (name, jobs), answer in zip(asked.items(), said, strict=True):
             if answer is None:
@@ -195,10 +170,13 @@ class Following:
                 for each in answer.items
                 if each.job in jobs
             ]
+            parts += [FoundPart(**each.model_dump(), region=name) for each in answer.parts if each.job in jobs]
         cleared = [each.job for each in doubtful if each.job not in unclear]
-        if cleared or found:
-            log.warning("the database was restored", cleared=len(cleared), elsewhere=len(found), unclear=len(unclear))
-            await self._manager.ask("region-cleared", Refusal, ClearedJobs(jobs=cleared, found=found))
+        if cleared or found or parts:
+            elsewhere = len(found) + len(parts)
+            log.warning("the database was restored", cleared=len(cleared), elsewhere=elsewhere, unclear=len(unclear))
+            said_of = ClearedJobs(jobs=cleared, found=found[:MAX_FOUND], parts=parts[:MAX_FOUND])
+            await self._manager.ask("region-cleared", Refusal, said_of)
 
     async def _tries(self, region: str, jobs: Sequence[str]) -> TriesAnswer | None:
         if not jobs:
@@ -217,13 +195,6 @@ class Following:
         return await self._asker.look(
             asked.region, lambda: self._asker.ask(asked.region, "flows", remote(asked), JobFlowsView, LOOK_S)
         )
-
-
-def by_region(jobs: Sequence[AwayJob]) -> dict[str, list[AwayJob]]:
-    found: dict[str, list[AwayJob]] = defaultdict(list)
-    for job in jobs:
-        found[job.region].append(job)
-    return found
 
 
 def remote(job: RemoteJob) -> RemoteJob:

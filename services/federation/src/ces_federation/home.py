@@ -38,7 +38,8 @@ from ces_common.messages.regions import (
 from ces_common.service import Hint
 from ces_federation.asking import Asker
 from ces_federation.board import Board
-from ces_federation.choice import Backoff, in_order, need_of, worth_asking
+from ces_federation.choice import Backoff, need_of
+from ces_federation.chooser import ByRule, Chooser
 from ces_federation.following import Following
 from ces_federation.manager_port import Manager
 
@@ -57,7 +58,8 @@ CONFLICTS = ("not-held", "not-decided")  # others were quicker: it is tried agai
 
 class Home:
     """``clock``: steady. ``split``: called with a job that no region took as a whole;
-    ``splitting``: those of which parts may be held, and which are not offered meanwhile."""
+    ``splitting``: those of which parts may be held, and which are not offered meanwhile. ``chooser``: says whom to ask;
+    None: the rule does."""
 
     def __init__(
         self,
@@ -68,8 +70,10 @@ class Home:
         clock: Callable[[], float],
         split: Callable[[OfferedJob], None] = lambda _: None,
         splitting: Callable[[], Iterable[str]] = tuple,
+        chooser: Chooser | None = None,
     ) -> None:
         self._manager, self._asker, self._board, self._following = manager, asker, board, following
+        self._chooser = chooser or ByRule()
         self._clock, self._split, self._splitting = clock, split, splitting
         self._refusals, self._conflicts = Backoff(1.0, 30.0), Backoff(0.2, 10.0)
         self._offering: dict[str, asyncio.Task[None]] = {}  # by job
@@ -140,12 +144,12 @@ class Home:
         usable = self._board.usable(self._clock())
         heard = {name: each for name, each in usable.items() if not self._asker.silent(name)}
         need = need_of(offered.file)
-        asked = worth_asking(need, heard)
-        bids = await self._bids(asked, Bid(file=offered.file))
+        chosen = self._chooser.choose(offered.file, need, heard)
+        bids = await self._bids(chosen.asked, Bid(file=offered.file))
         why = self._board.why_not(need, self._clock())
         why |= dict.fromkeys(usable.keys() - heard.keys(), "it does not answer")
         why |= {name: _refusal(answer) for name, answer in bids.items() if answer is None or not answer.feasible}
-        names = in_order({name: answer for name, answer in bids.items() if answer is not None})
+        names = chosen.in_order({name: answer for name, answer in bids.items() if answer is not None})
         for name in names:
             began = self._clock()
             held = await self._hold(name, offered)
@@ -154,12 +158,12 @@ class Home:
                 continue
             fault_point("region-held")
             about = {"job": offered.job, "attempt": offered.attempt, "remote": held.remote}
-            decision = Decision(**about, region=name, epoch=held.epoch)
+            decision = Decision(**about, region=name, epoch=held.epoch, chosen=chosen.why)
             return await self._decide(decision, self._clock() - began)
         await self._note(offered, why)
         if names:
             return "not-held"
-        return "no-bid" if asked else "no-region"
+        return "no-bid" if chosen.asked else "no-region"
 
     async def _bids(self, asked: Sequence[str], bid: Bid) -> dict[str, BidAnswer | None]:
         """None of a region that does not answer in time: the others are not waited for for long once one has room."""
@@ -197,7 +201,7 @@ class Home:
 
     async def _let_go(self, region: str) -> None:
         """Have a region that did not answer in time release what it holds nevertheless: others want the room."""
-        jobs = sorted(self._left[region] - self._offering.keys())[:MAX_JOBS]
+        jobs = sorted(self._left[region] - self._offering.keys() - set(self._splitting()))[:MAX_JOBS]
         if jobs and await self._asker.ask(region, "tries", TriesQuery(jobs=jobs), TriesAnswer, ANSWER_S) is not None:
             self._left[region] -= set(jobs)
 

@@ -18,6 +18,7 @@ from ces_common.service import Hint
 from ces_federation.asking import Asker
 from ces_federation.board import Board
 from ces_federation.border_links import gateway_of, setups
+from ces_federation.chooser import chooser
 from ces_federation.following import Following
 from ces_federation.home import Home
 from ces_federation.manager_port import Manager
@@ -69,7 +70,10 @@ class Federation:
             settings.region, manager, self.asker, self.board, self._split_owner, lambda: self._own, clock
         )
         splits = self.split_home
-        self.home = Home(manager, self.asker, self.board, self.following, clock, splits.consider, lambda: splits.trying)
+        chooses = chooser(settings.region_choice, settings.region_policy)
+        self.home = Home(
+            manager, self.asker, self.board, self.following, clock, splits.consider, lambda: splits.trying, chooses
+        )
         self._hint = Hint()
         self._own: Totals | None = None
         self._near: dict[str, NearEnd] = {}  # this region's ends of border links, by the other region

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import structlog
@@ -40,6 +39,7 @@ from ces_federation.asking import Asker
 from ces_federation.board import Board
 from ces_federation.choice import Backoff
 from ces_federation.manager_port import Manager
+from ces_federation.rounds import Rounds, Turns, by_region, repeatedly
 from ces_federation.split_choice import candidates, cpu_of, pieces
 from ces_federation.split_owner import SplitOwner
 
@@ -52,9 +52,7 @@ ANSWER_S, WORD_S = 1.0, 3.0  # for a word about a hold, and for any other
 AGAIN_S = 0.1
 FIRST_S, MOST_S = 0.2, 10.0  # between tries
 TRIES = 6  # then the job is offered as a whole again
-STEP_S = 1.0
 AT_ONCE = 2  # jobs that are being split
-WORDS_AT_ONCE = 8  # that one region is asked
 
 
 class SplitHome:
@@ -73,26 +71,21 @@ class SplitHome:
         self._region, self._manager, self._asker, self._board = region, manager, asker, board
         self._owner, self._own, self._clock = owner, own, clock
         self._trying: dict[str, asyncio.Task[None]] = {}  # by job
-        self._following: dict[str, asyncio.Task[None]] = {}  # by region
+        self._rounds = Rounds()
         self._backoff = Backoff(1.0, 600.0)
-        self._asked: dict[tuple[str, int], float] = {}  # job and part -> when a word about it was said last
+        self._turns = Turns[tuple[str, int]](clock)  # of jobs and parts
 
     async def run(self) -> None:
         try:
-            while True:
-                try:
-                    await self.follow_all()
-                except BusError as error:
-                    log.warning("the manager does not answer", error=str(error))
-                await asyncio.sleep(STEP_S)
+            await repeatedly(self.follow_all)
         finally:
             await self.close()
 
     async def close(self) -> None:
-        tasks = [*self._trying.values(), *self._following.values()]
+        tasks = list(self._trying.values())
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, self._rounds.close(), return_exceptions=True)
 
     # jobs that wait here
 
@@ -224,27 +217,13 @@ class SplitHome:
         """Begin a round with each region where the one before is over: one that is slow delays no other. Raises
         BusError."""
         items = (await self._manager.ask("split-open", PartsToAsk)).items
-        known = {(item.job, item.part) for item in items}
-        self._asked = {part: at for part, at in self._asked.items() if part in known}
-        by_region: dict[str, list[PartToAsk]] = defaultdict(list)
-        for item in items:
-            by_region[item.region].append(item)
-        for region, some in by_region.items():
-            if region not in self._following:
-                task = asyncio.create_task(self.follow_region(region, some))
-                self._following[region] = task
-                task.add_done_callback(partial(self._followed, region))
+        self._turns.keep({(item.job, item.part) for item in items})
+        for region, some in by_region(items).items():
+            self._rounds.begin(region, partial(self.follow_region, region, some))
 
-    def _followed(self, region: str, _: asyncio.Task[None]) -> None:
-        del self._following[region]
-
-    async def follow_region(self, region: str, items: list[PartToAsk]) -> None:
-        """Some at a time, those first that were not asked about for longest: none that is never answered holds up
-        others."""
-        in_turn = sorted(items, key=lambda item: self._asked.get((item.job, item.part), float("-inf")))
-        for start in range(0, len(in_turn), WORDS_AT_ONCE):
-            some = in_turn[start : start + WORDS_AT_ONCE]
-            self._asked |= {(item.job, item.part): self._clock() for item in some}
+    async def follow_region(self, region: str, items: Sequence[PartToAsk]) -> None:
+        """Some at a time, in turn."""
+        for some in self._turns.some(items, lambda item: (item.job, item.part)):
             answers = await asyncio.gather(*(self._told(region, item) for item in some))
             reports = [
                 PartReport(**_id(item), remote=item.remote, region=region, answer=answer)

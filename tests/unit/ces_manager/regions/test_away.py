@@ -11,6 +11,7 @@ from ces_common.messages.events import PlanRefused, Reason
 from ces_common.messages.regions import AwayJob, Decision, NotTaken, RemoteStatus, Reported
 from ces_common.states import JobState
 from ces_manager.jobs.job_views import job_view
+from ces_manager.jobs.transitions import job_row
 from ces_manager.measurements import Measurements
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.regions import away
@@ -35,6 +36,11 @@ def decision(job: str, *, attempt: int = 1, region: str = "r2", remote: str = RE
 
 def decide(world: World, job: str, **more: object) -> str | None:
     return world.write(lambda tx: away.decide(tx, decision(job, **more)))  # type: ignore[arg-type]
+
+
+def reason(world: World, job: str) -> str | None:
+    with world.uow.read() as tx:
+        return job_row(tx, job).reason
 
 
 def open_jobs(world: World) -> list[AwayJob]:
@@ -246,3 +252,12 @@ def test_a_region_speaks_of_what_runs_there_only(home: World) -> None:
 def test_bad_regions_are_refused(more: dict[str, object], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         JobFile.model_validate({"name": "x", "tasks": [{"name": "w", "command": ["true"]}], **more})
+
+
+def test_the_reason_says_how_the_region_was_chosen_where_that_was_told(home: World) -> None:
+    by_rule, by_policy = (home.submit(ring(name, tasks=2, regions=["r2"])) for name in ("one", "other"))
+    assert decide(home, by_rule) is None
+    chosen = decision(by_policy).model_copy(update={"chosen": "by policy region-choice-1 (sha256 0123)"})
+    assert home.write(lambda tx: away.decide(tx, chosen)) is None
+    assert reason(home, by_rule) == "in region r2"
+    assert reason(home, by_policy) == "in region r2, chosen by policy region-choice-1 (sha256 0123)"

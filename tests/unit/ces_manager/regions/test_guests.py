@@ -15,6 +15,7 @@ from ces_manager.errors import Invalid, NotFound
 from ces_manager.nodes import operations
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.regions import guests
+from ces_manager.regions.held import due, end_holds
 
 FILE = ring(tasks=2, regions=["any"])
 
@@ -68,13 +69,13 @@ def test_committed_before_its_network_is_in_place_it_starts_then(owner: World) -
 def test_a_hold_ends_by_itself_and_gives_its_place_back(owner: World) -> None:
     held = placed(owner)
     owner.now = owner.now.replace(second=int(HOLD_S) - 1)
-    assert owner.write(guests.end_holds) == 0
+    assert owner.write(end_holds) == 0
     owner.now = owner.now.replace(second=int(HOLD_S))
-    assert owner.write(guests.end_holds) == 1
+    assert owner.write(end_holds) == 1
     assert state(owner, held) is JobState.CANCELLED
     assert owner.write(lambda tx: guests.commit(tx, ref(held))).fate == "released"
     with owner.uow.read() as tx:
-        assert guests.due(tx, owner.now) == []  # it is looked at no more
+        assert due(tx, owner.now) == []  # it is looked at no more
     again = hold(owner)  # the same try may be held once more, as another job
     assert again.fate == "waiting"
     assert again.remote != held.remote
@@ -104,7 +105,7 @@ def test_a_committed_job_does_not_end_with_the_time_of_its_hold(owner: World) ->
     held = placed(owner)
     owner.write(lambda tx: guests.commit(tx, ref(held)))
     owner.now = owner.now.replace(minute=30)
-    assert owner.write(guests.end_holds) == 0
+    assert owner.write(end_holds) == 0
     assert hold(owner) == FateAnswer(fate="held", remote=held.remote)  # a home that has forgotten gets the same job
 
 

@@ -11,6 +11,7 @@ from ces_common.queuefile import QueueFile
 from ces_manager.jobs.job_views import job_view
 from ces_manager.measurements import Measurements
 from ces_manager.regions import away, guests, parts, splits
+from ces_manager.regions.held import end_holds
 from ces_manager.regions.holds import holds
 
 
@@ -51,7 +52,7 @@ def test_what_nobody_committed_is_shown_as_released(owner: World) -> None:
     job = hold(owner)
     assert owner.commit(owner.propose(job, ["a", "b"])) is None
     owner.now += timedelta(seconds=HOLD_S)
-    assert owner.write(guests.end_holds) == 1
+    assert owner.write(end_holds) == 1
     [released] = look(owner).here
     assert (released.state, released.ends, released.finished_at) == ("released", None, owner.now)
 

@@ -27,6 +27,7 @@ from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.regions import away, guests
+from ces_manager.regions.held import end_holds
 
 OWNERS = ("r1", "r2")
 SOON, LATER = 1, int(HOLD_S) + 1  # seconds
@@ -132,7 +133,7 @@ class Play:
         for world in (self.home, *self.owners.values()):
             world.wait(seconds)
         for world in self.owners.values():
-            world.write(guests.end_holds)
+            world.write(end_holds)
 
     def jobs(self, region: str) -> list[str]:
         return [job.id for job in self.owners[region].snapshot().jobs]

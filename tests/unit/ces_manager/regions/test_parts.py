@@ -14,6 +14,7 @@ from ces_common.messages.regions import HOLD_S, Border
 from ces_common.messages.split import (
     BorderSetup,
     FarEnd,
+    Part,
     PartAnswer,
     PartCommitQuery,
     PartHoldQuery,
@@ -31,10 +32,11 @@ from ces_manager.network import borders
 from ces_manager.nodes import membership
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.regions import parts
+from ces_manager.regions.held import end_holds
 
 MBIT = 10**6
 FILE = ring(tasks=3, regions=["any"])  # w-0 -> w-1 -> w-2 -> w-0
-PIECE = {
+PIECE: dict[str, Any] = {
     "tasks": ["w-0", "w-1"],
     "crossings": [
         {"src": "w-1", "dst": "w-2", "rate": 20 * MBIT, "region": "r1"},
@@ -90,6 +92,13 @@ def plan(world: World, job: str) -> PlanProposed:
     )
 
 
+def part_of(world: World, answer: PartAnswer) -> Part:
+    assert answer.remote is not None
+    part = world.job(answer.remote).part
+    assert part is not None
+    return part
+
+
 def state(world: World, answer: PartAnswer) -> JobState:
     assert answer.remote is not None
     return world.job(answer.remote).state
@@ -111,10 +120,10 @@ def test_nothing_is_laid_before_the_commit_and_nothing_starts_before_the_word(jo
     held = placed(joined)
     assert (held.fate, held.ready) == ("held", False)
     assert sorted(place.task for place in held.places) == ["w-0", "w-1"]
-    assert joined.job(held.remote or "").part.places is None  # type: ignore[union-attr]
+    assert part_of(joined, held).places is None
     committed = commit(joined, held)
     assert (committed.fate, committed.ready) == ("committed", False)
-    assert joined.job(held.remote or "").part.places == [PLACE]  # type: ignore[union-attr]
+    assert part_of(joined, held).places == [PLACE]
     assert commit(joined, held).fate == "committed"  # an answer was lost
     joined.network(held.remote or "")
     assert state(joined, held) is JobState.PREPARING
@@ -161,9 +170,9 @@ def test_the_border_is_reserved_in_the_books_of_its_owner_and_never_twice(joined
 def test_a_hold_ends_by_itself_and_gives_its_place_back(joined: World) -> None:
     held = placed(joined)
     joined.now = joined.now.replace(second=int(HOLD_S) - 1)
-    assert joined.write(parts.end_holds) == 0
+    assert joined.write(end_holds) == 0
     joined.now = joined.now.replace(second=int(HOLD_S))
-    assert joined.write(parts.end_holds) == 1
+    assert joined.write(end_holds) == 1
     assert state(joined, held) is JobState.CANCELLED
     late = commit(joined, held)
     assert (late.fate, late.over) == ("released", True)
@@ -174,7 +183,7 @@ def test_a_committed_part_is_held_for_as_long_as_its_home_likes(joined: World) -
     held = placed(joined)
     commit(joined, held)
     joined.now = joined.now.replace(minute=30)
-    assert joined.write(parts.end_holds) == 0
+    assert joined.write(end_holds) == 0
     assert state(joined, held) is JobState.PLANNED
 
 
@@ -204,8 +213,8 @@ def test_a_part_that_loses_its_node_has_failed_and_is_not_placed_again(joined: W
         ({**PIECE, "tasks": ["w-0", "w-0"]}, "twice"),
         ({**PIECE, "crossings": PIECE["crossings"][:1]}, "says nothing of the flow w-2 -> w-0"),
         ({"tasks": ["w-0", "w-1", "w-2"], "crossings": PIECE["crossings"]}, "no flow that leaves"),
-        ({**PIECE, "crossings": [{**c, "rate": MBIT} for c in PIECE["crossings"]]}, "1000000 bit/s"),  # type: ignore[dict-item]
-        ({**PIECE, "crossings": [{**c, "region": "r9"} for c in PIECE["crossings"]]}, "no border link"),  # type: ignore[dict-item]
+        ({**PIECE, "crossings": [{**c, "rate": MBIT} for c in PIECE["crossings"]]}, "1000000 bit/s"),
+        ({**PIECE, "crossings": [{**c, "region": "r9"} for c in PIECE["crossings"]]}, "no border link"),
     ],
 )
 def test_what_is_no_part_of_the_job_is_refused(joined: World, piece: dict[str, Any], why: str) -> None:
@@ -261,7 +270,72 @@ def test_border_links_outlive_a_new_topology_and_are_no_part_of_it(joined: World
     assert (told.full, told.removed_nodes) == (False, [STANDS])
 
 
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ([SETUP.model_copy(update={"bandwidth": 15 * MBIT})], f"link a › {STANDS} has too little left"),
+        ([SETUP.model_copy(update={"far": FAR.model_copy(update={"bandwidth": 20 * MBIT})})], f"link {STANDS} › a has"),
+        ([], "is gone"),
+    ],
+)
+def test_a_part_fails_whose_border_link_becomes_too_small_and_its_home_is_told(
+    joined: World, left: list[BorderSetup], why: str
+) -> None:
+    held = placed(joined)
+    commit(joined, held)
+    own = joined.submit(ring(tasks=2))
+    joined.run(own, ["b", "c"])
+    joined.write(lambda tx: borders.put_borders(tx, left))
+    assert state(joined, held) is JobState.FAILED
+    with joined.uow.read() as tx:
+        answer = parts.status(tx, ref(held))
+    assert answer.status is not None
+    assert answer.status.state is JobState.FAILED
+    assert str(answer.status.reason).startswith("the border link no longer carries it: ")
+    assert why in str(answer.status.reason)
+    assert joined.job(own).state is JobState.RUNNING
+
+
+def test_a_part_stays_on_a_border_link_that_still_carries_it(joined: World) -> None:
+    held = placed(joined)
+    commit(joined, held)
+    smaller = SETUP.model_copy(update={"bandwidth": 25 * MBIT})
+    joined.write(lambda tx: borders.put_borders(tx, [smaller]))
+    assert state(joined, held) is JobState.PLANNED
+
+
+def test_of_two_border_links_at_one_gateway_each_carries_its_own_region_s_parts(joined: World) -> None:
+    far = FarEnd(subnet=IPv4Network("10.67.7.0/24"), network="tc", bandwidth=50 * MBIT)
+    second = BorderSetup(region="r2", gateway="a", there="gw", bandwidth=40 * MBIT, far=far)
+    joined.write(lambda tx: borders.put_borders(tx, [SETUP, second]))
+    asked = hold(joined)
+    planned = plan(joined, asked.remote or "")
+    flows = [
+        flow.model_copy(update={"path": [border_node("r2", "gw") if node == STANDS else node for node in flow.path]})
+        for flow in planned.flows
+    ]
+    assert joined.commit(planned.model_copy(update={"flows": flows})) is not None
+    assert joined.commit(planned) is None
+    taken = second.model_copy(update={"far": far.model_copy(update={"subnet": FAR.subnet})})
+    joined.write(lambda tx: borders.put_borders(tx, [SETUP, taken]))
+    with joined.uow.read() as tx:
+        assert borders.border_names(tx) == {STANDS}
+
+
 def test_no_device_joins_as_what_stands_for_a_gateway(joined: World) -> None:
     request = JoinRequest.model_construct(name=STANDS, arch="amd64")
     with pytest.raises(Conflict, match="stands for the gateway of region r1"):
         joined.write(lambda tx: membership.join_node(tx, request))
+
+
+def test_a_home_that_has_lost_what_it_knew_hears_of_committed_parts_and_frees_the_rest(joined: World) -> None:
+    held = placed(joined)
+    assert joined.write(lambda tx: parts.tries(tx, "r9", ["job-1"])) == []
+    assert state(joined, held) is JobState.PLANNED, "another region's word"
+    commit(joined, held)
+    second = PartHoldQuery(home="r1", job="job-2", attempt=3, part=0, file=FILE, piece=Piece.model_validate(PIECE))
+    other = joined.write(lambda tx: parts.hold(tx, second, QueueFile()))
+    found = joined.write(lambda tx: parts.tries(tx, "r1", ["job-1", "job-2", "job-3"]))
+    assert [(each.job, each.attempt, each.part, each.remote) for each in found] == [("job-1", 1, 0, held.remote)]
+    assert state(joined, other) is JobState.CANCELLED
+    assert state(joined, held) is JobState.PLANNED

@@ -11,18 +11,22 @@ from ces_common.messages.events import PlanRefused, Reason
 from ces_common.messages.regions import (
     ClearedJobs,
     Decision,
+    FoundPart,
     GuestJobQuery,
     HoldQuery,
     RemoteStatus,
     Reported,
 )
+from ces_common.messages.split import PartAnswer, PartReport, PartState, SplitDecision
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.jobs.doubts import doubtful_jobs
 from ces_manager.jobs.job_views import job_view
+from ces_manager.jobs.transitions import job_row
 from ces_manager.measurements import Measurements
 from ces_manager.plans.refusal import note_refusal
-from ces_manager.regions import away, clearing, guests
+from ces_manager.regions import away, clearing, guests, splits
+from ces_manager.regions.held import next_end
 
 FILE = ring(tasks=2, regions=["any"])
 REMOTE = "01J0000000000000000REMOTE1"
@@ -91,6 +95,19 @@ def test_a_job_that_may_have_left_is_placed_nowhere_before_the_others_were_asked
     assert doubtful(home) == []
     assert offered(home) == [job]
     assert home.commit(home.propose(job, ["a", "b"])) is None
+
+
+def test_every_doubtful_job_has_its_turn_though_nobody_answers_about_the_first(home: World) -> None:
+    a, b, c, d, e = sorted(waits(home) for _ in range(5))
+    restore(home)
+    told, last = [], ""
+    for _ in range(5):
+        with home.uow.read() as tx:
+            told.append([each.job for each in doubtful_jobs(tx, last, most=2)])
+        last = told[-1][-1]
+    assert told == [[a, b], [c, d], [e, a], [b, c], [d, e]]
+    with home.uow.read() as tx:
+        assert [each.job for each in doubtful_jobs(tx, e)] == [a, b, c, d, e]
 
 
 def test_one_that_others_run_is_taken_over(home: World) -> None:
@@ -191,7 +208,7 @@ def test_a_home_that_has_lost_what_it_knew_hears_what_was_committed_and_frees_th
 @pytest.mark.parametrize("committed", [False, True])
 def test_when_the_first_hold_ends_is_known(owner: World, committed: bool) -> None:
     with owner.uow.read() as tx:
-        assert guests.next_end(tx) is None
+        assert next_end(tx) is None
     asked = HoldQuery(home="r1", job="job-1", attempt=1, file=FILE)
     remote = owner.write(lambda tx: guests.hold(tx, asked, QueueFile())).remote
     assert remote is not None
@@ -200,5 +217,76 @@ def test_when_the_first_hold_ends_is_known(owner: World, committed: bool) -> Non
         query = GuestJobQuery(home="r1", job="job-1", attempt=1, remote=remote)
         owner.write(lambda tx: guests.commit(tx, query))
     with owner.uow.read() as tx:
-        end = guests.next_end(tx)
+        end = next_end(tx)
     assert (end is None) is committed
+
+
+# jobs that were split
+
+
+def part(job: str, region: str = "r2", attempt: int = 1, number: int = 1) -> FoundPart:
+    return FoundPart(job=job, attempt=attempt, part=number, remote=REMOTE, region=region)
+
+
+def clear_parts(world: World, *found: FoundPart, jobs: list[str] | None = None) -> None:
+    world.write(lambda tx: clearing.clear(tx, ClearedJobs(jobs=jobs or [], parts=list(found))))
+
+
+def words(world: World) -> list[tuple[str, str, str]]:
+    with world.uow.read() as tx:
+        return [(each.region, each.remote, each.word) for each in splits.to_ask(tx)]
+
+
+def split(world: World, job: str) -> None:
+    about = {"job": job, "attempt": 1, "tasks": ["w-0"]}
+    here = PartState.model_validate({**about, "part": 0, "remote": f"{7:026}", "region": "r1"})
+    there = PartState.model_validate({**about, "part": 1, "remote": REMOTE, "region": "r2", "tasks": ["w-1"]})
+    made = SplitDecision(job=job, attempt=1, parts=[here, there], places=[])
+    assert world.write(lambda tx: splits.decide(tx, made)) is None
+
+
+def test_a_job_whose_split_is_forgotten_fails_and_its_parts_are_ended(home: World) -> None:
+    """Waiting at home, or with a place there: it may have run."""
+    waiting, placed = waits(home), waits(home)
+    home.run(placed, ["a", "b"])
+    restore(home)
+    clear_parts(home, part(waiting), part(placed, "r3"))
+    for job, region in ((waiting, "r2"), (placed, "r3")):
+        assert home.job(job).state is JobState.FAILED
+        with home.uow.read() as tx:
+            assert f"split over regions, {region} among them" in str(job_row(tx, job).reason)
+    assert sorted(words(home)) == [("r2", REMOTE, "release"), ("r3", REMOTE, "release")]
+    told = PartReport(**part(waiting).model_dump(), answer=PartAnswer(fate="released", over=True))
+    home.write(lambda tx: splits.take_reports(tx, [told]))
+    assert words(home) == [("r3", REMOTE, "release")]
+    home.confirm(placed)
+
+
+def test_a_split_that_is_known_goes_on(home: World) -> None:
+    job = waits(home)
+    split(home, job)
+    restore(home)
+    clear_parts(home, part(job), part(job, "r3", attempt=0), jobs=[job])  # an earlier try has ended
+    assert home.job(job).state is JobState.ELSEWHERE
+    assert doubtful(home) == []
+    assert [word for _, _, word in words(home)] == ["commit", "commit"]
+
+
+def test_parts_of_another_try_are_ended_beside_those_that_are_known(home: World) -> None:
+    job = waits(home)
+    split(home, job)
+    restore(home)
+    clear_parts(home, part(job, "r3", attempt=2), jobs=[job])
+    assert home.job(job).state is JobState.FAILED
+    assert sorted(words(home)) == [
+        ("r1", f"{7:026}", "release"),
+        ("r2", REMOTE, "release"),
+        ("r3", REMOTE, "release"),
+    ]
+
+
+def test_a_late_answer_about_parts_ends_nothing(home: World) -> None:
+    job = waits(home)
+    split(home, job)
+    clear_parts(home, part(job, "r3", attempt=2))  # nobody is in doubt
+    assert home.job(job).state is JobState.ELSEWHERE

@@ -14,7 +14,7 @@ from ces_core.gpus.rewards import WRONG, Reading
 from ces_core.gpus.rules import CLUSTER_RULES
 from ces_core.gpus.scores import Policy
 from ces_sim.gpus.episode import Episode, by_node, by_rule, planned
-from ces_sim.gpus.scenarios import Drawn
+from ces_sim.gpus.scenarios import Drawn, numbered
 
 NODES = tuple(GpuNode(f"n{i}", 4000, 4000, 1, "T4", 1000) for i in range(8))
 """Two clusters."""
@@ -101,3 +101,12 @@ def test_the_same_seed_decides_the_same() -> None:
     drawn = stream(*np.random.default_rng(0).choice([320, 470, 810], 20).tolist())
     first, again = (by_rule(drawn, CLUSTER_RULES["random"], 4) for _ in range(2))
     assert {**first, "decision_s": 0} == {**again, "decision_s": 0}
+
+
+def test_hosts_number_models_as_whoever_looks_at_the_same_usual_tasks() -> None:
+    """A rule knows the tasks and not the hosts, of which P100 comes first here and T4 there."""
+    nodes = tuple(GpuNode(f"n{i}", 4000, 4000, 1, ("P100", "T4")[i % 2], 1000) for i in range(8))
+    tasks = tuple(GpuTask(f"t{i}", 1, 1, 1, 500, models=frozenset({model})) for i, model in enumerate(("T4", "P100")))
+    episode, models = Episode.of(Drawn(nodes, tasks, tasks)), numbered(tasks)
+    assert episode.clusters.fleet.model.tolist() == [models.bit("P100"), models.bit("T4")] * 4
+    assert episode.asked == tuple(map(models.asked, tasks))

@@ -214,10 +214,12 @@ class OfferedJobs(Message):
 
 class Decision(RemoteJob):
     """The home's word that a job runs in that region: the point from which on it runs nowhere else. ``epoch``: of the
-    database that held it there; None in what is asked later."""
+    database that held it there; None in what is asked later. ``chosen``: how that region was chosen, where more than
+    the rule was to choose."""
 
     region: RegionName
     epoch: Id | None = None
+    chosen: Remark | None = None
 
 
 class Refusal(Message):
@@ -236,9 +238,11 @@ class AwayJob(Decision):
 
 
 class AwayQuery(Message):
-    """``epochs``: of other regions' databases, as these told last."""
+    """``epochs``: of other regions' databases, as these told last. ``doubted``: the last doubtful job that they were
+    asked about: those behind it come next."""
 
     epochs: Annotated[dict[RegionName, Id], Field(max_length=MAX_REGIONS)] = {}
+    doubted: Annotated[str, StringConstraints(max_length=128)] = ""
 
 
 class DoubtfulJob(Message):
@@ -281,12 +285,24 @@ class ReportedJobs(Message):
     items: Annotated[list[Reported], Field(max_length=MAX_JOBS)] = []
 
 
+class PartTry(RemoteJob):
+    """``part``: which of those that the try was split into."""
+
+    part: Small
+
+
+class FoundPart(PartTry):
+    region: RegionName
+
+
 class ClearedJobs(Message):
     """Doubtful jobs of which every region that may have had them has said what it has. ``found``: the tries that were
-    committed, also of jobs about which some region has not answered yet."""
+    committed, also of jobs about which some region has not answered yet; ``parts``: likewise, of those that were
+    split."""
 
     jobs: Annotated[list[HomeId], Field(max_length=MAX_JOBS)] = []
     found: Annotated[list[Decision], Field(max_length=MAX_FOUND)] = []
+    parts: Annotated[list[FoundPart], Field(max_length=MAX_FOUND)] = []
 
 
 class GuestQuery(Message):
@@ -331,10 +347,11 @@ class GuestTriesQuery(GuestQuery, TriesQuery):
 
 
 class TriesAnswer(Message):
-    """Those that were committed, over or not."""
+    """Those that were committed, over or not, whole and in parts."""
 
     epoch: Id
     items: Annotated[list[RemoteJob], Field(max_length=MAX_FOUND)] = []
+    parts: Annotated[list[PartTry], Field(max_length=MAX_FOUND)] = []
 
 
 class AwayLogQuery(Decision):

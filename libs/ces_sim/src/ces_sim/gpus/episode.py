@@ -19,7 +19,7 @@ from ces_core.gpus.model import CARD, Asked, GpuTask, Models
 from ces_core.gpus.rewards import Reading, mean_use, rewards
 from ces_core.gpus.rules import ClusterRule, Outlook
 from ces_core.gpus.scores import Policy
-from ces_sim.gpus.scenarios import CLUSTER, Drawn
+from ces_sim.gpus.scenarios import CLUSTER, Drawn, numbered
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Episode:
     @staticmethod
     def of(drawn: Drawn) -> Episode:
         """Before the first task."""
-        models = Models()
+        models = numbered(drawn.usual)
         fleet = models.fleet(drawn.nodes)
         asked = tuple(models.asked(task) for task in drawn.tasks)
         return Episode(drawn, Clusters.of(fleet, CLUSTER), asked, models)

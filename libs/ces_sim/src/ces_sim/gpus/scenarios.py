@@ -7,12 +7,12 @@ a task asks for its share of the smallest card there is, in D4 for that times a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ces_core.gpus.model import CARD, GpuNode, GpuTask
+from ces_core.gpus.model import CARD, GpuNode, GpuTask, Models
 
 CARD_MEMORY = {"T4": 15_109, "P100": 16_280}
 """MiB that these cards report."""
@@ -90,6 +90,15 @@ class Source:
                 for task, factor in zip(stream, factors, strict=True)
             ]
         return Drawn(chosen, tuple(stream), self.usual)
+
+
+def numbered(usual: Iterable[GpuTask]) -> Models:
+    """Models in the order in which tasks as they usually come ask for them: all who look at the same tasks, be it for a
+    rule or for the hosts that it decides on, number models alike."""
+    models = Models()
+    for task in usual:
+        models.bits(task.models)
+    return models
 
 
 def draw(scenario: Scenario, nodes: Sequence[GpuNode], tasks: Sequence[GpuTask], rng: np.random.Generator) -> Drawn:

@@ -16,7 +16,6 @@ _DOUBTFUL = (
     .join(AwayRow, AwayRow.job == JobRow.id)
     .where(JobRow.state.not_in(JOB_OVER), or_(AwayRow.epoch.is_(None), AwayRow.epoch != ClusterRow.epoch))
     .order_by(JobRow.id)
-    .limit(MAX_JOBS)
 )
 
 
@@ -31,5 +30,10 @@ def doubt(tx: ReadTx, row: JobRow) -> str | None:
     return f"this database was restored: regions ({named}) are asked first whether they have job {row.name}"
 
 
-def doubtful_jobs(tx: ReadTx) -> list[DoubtfulJob]:
-    return [DoubtfulJob(job=row.id, regions=list(row.spec.regions)) for row in tx.session.scalars(_DOUBTFUL)]
+def doubtful_jobs(tx: ReadTx, after: str = "", most: int = MAX_JOBS) -> list[DoubtfulJob]:
+    """At most so many, those behind ``after`` first and then from the beginning: who names the last one that it was
+    told of comes to each in its turn, also where the first ones stay doubtful."""
+    rows = list(tx.session.scalars(_DOUBTFUL.where(JobRow.id > after).limit(most)))
+    if after and len(rows) < most:
+        rows += tx.session.scalars(_DOUBTFUL.where(JobRow.id <= after).limit(most - len(rows)))
+    return [DoubtfulJob(job=row.id, regions=list(row.spec.regions)) for row in rows]

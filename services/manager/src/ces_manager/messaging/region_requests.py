@@ -45,7 +45,7 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, problem_of
 from ces_manager.network.flow_rates import job_flows_view
 from ces_manager.queue.live import LiveQueue
-from ces_manager.regions import away, clearing, guests
+from ces_manager.regions import away, clearing, guests, parts
 from ces_manager.regions.totals import totals
 
 log = structlog.get_logger()
@@ -107,7 +107,7 @@ class RegionRequests:
 
     async def _away(self, asked: AwayQuery) -> AwayJobs:
         return await self._database.read(
-            lambda tx: AwayJobs(items=away.open_jobs(tx, asked.epochs), doubtful=doubtful_jobs(tx))
+            lambda tx: AwayJobs(items=away.open_jobs(tx, asked.epochs), doubtful=doubtful_jobs(tx, asked.doubted))
         )
 
     async def _cleared(self, said: ClearedJobs) -> Refusal:
@@ -167,10 +167,11 @@ class RegionRequests:
         return StatusAnswer(items=fates, statuses=[status for _, status in found])
 
     async def _tries(self, asked: GuestTriesQuery) -> TriesAnswer:
-        return await self._database.write(
-            lambda tx: TriesAnswer(epoch=tx.cluster().epoch, items=guests.tries(tx, asked.home, asked.jobs)),
-            f"region:{asked.home}",
-        )
+        def tries(tx: WriteTx) -> TriesAnswer:
+            whole, split = guests.tries(tx, asked.home, asked.jobs), parts.tries(tx, asked.home, asked.jobs)
+            return TriesAnswer(epoch=tx.cluster().epoch, items=whole, parts=split)
+
+        return await self._database.write(tries, f"region:{asked.home}")
 
     async def _logs(self, asked: GuestLogQuery) -> LogAnswer:
         place = await self._database.read(lambda tx: _place_of(tx, guests.guest_job(tx, asked), asked.task))

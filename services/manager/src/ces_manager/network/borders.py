@@ -4,12 +4,13 @@ capacity and without an agent, so that flows end there, and are reserved and sha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from ipaddress import IPv4Network
 
 import structlog
 from sqlalchemy import delete, or_, select
 
-from ces_common.db.tables import NODE, LinkRow, NodeRow, RemovalRow
+from ces_common.db.tables import NODE, LinkRow, MediumRow, NodeRow, RemovalRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import TopologyChanged
 from ces_common.messages.records import LinkRecord
@@ -17,6 +18,9 @@ from ces_common.messages.regions import Border
 from ces_common.messages.split import BorderSetup, NearEnd
 from ces_common.names import border_node
 from ces_common.shares import reservable, usable
+from ces_manager.jobs import lifecycle
+from ces_manager.jobs.transitions import change
+from ces_manager.network.carried import jobs_not_carried
 from ces_manager.plans.residual import held_on_links
 
 log = structlog.get_logger()
@@ -43,7 +47,8 @@ def differs(tx: ReadTx, setups: Iterable[BorderSetup]) -> bool:
 
 def put_borders(tx: WriteTx, setups: Iterable[BorderSetup]) -> None:
     """Make the books say what is set up. A border link of which the other end was not heard is left as it is; one that
-    is set up no more goes with its node."""
+    is set up no more goes with its node. Parts that a border link carries no longer fail, as bound jobs do whose link
+    becomes too small within the region."""
     setups = list(setups)
     wanted = _wanted(tx, setups)
     stay = _unheard(setups)
@@ -61,6 +66,17 @@ def put_borders(tx: WriteTx, setups: Iterable[BorderSetup]) -> None:
     tx.cluster().topology_version = tx.version
     links = len(tx.session.scalars(select(LinkRow.src)).all())
     tx.emit("topology", "changed", "topology", TopologyChanged(links=links, media=0))
+    _end_parts_not_carried(tx)
+
+
+def _end_parts_not_carried(tx: WriteTx) -> None:
+    links = [LinkRecord.model_validate(row, from_attributes=True) for row in tx.session.scalars(select(LinkRow))]
+    idle = [link.model_copy(update={"measured": None}) for link in links]  # what probes say moves no job here either
+    media = {row.name: row.bandwidth for row in tx.session.scalars(select(MediumRow))}
+    for row, where in jobs_not_carried(tx, idle, media):
+        if row.part is not None:
+            why = f"the border link no longer carries it: {where}"
+            change(tx, row, partial(lifecycle.reschedule, cause=lifecycle.Cause.TOPOLOGY, reason=why))
 
 
 def _unheard(setups: Iterable[BorderSetup]) -> set[str]:

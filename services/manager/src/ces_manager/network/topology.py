@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import pairwise
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert
 
-from ces_common.db.tables import HopRow, JobRow, LinkRow, MediumRow, ReservationRow
-from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.db.tables import LinkRow, MediumRow
+from ces_common.db.uow import WriteTx
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import TopologyChanged
-from ces_common.messages.records import LinkRecord, kinds_on_media
+from ces_common.messages.records import LinkRecord
 from ces_common.quantities import LARGEST
-from ces_common.shares import reservable, reservable_of_medium
-from ces_common.states import JobState
 from ces_manager.errors import Invalid
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.network import link_states
 from ces_manager.network.borders import border_links, border_names
+from ces_manager.network.carried import jobs_not_carried
 
 
 def put_topology(tx: WriteTx, file: TopologyFile) -> None:
@@ -73,58 +69,3 @@ def directed_links(file: TopologyFile) -> list[LinkRecord]:
                 raise Invalid(f"links[{i}]", f"link {src} › {dst} is given twice")
             links[src, dst] = LinkRecord(src=src, dst=dst, bandwidth=link.bandwidth, kind=link.kind, medium=link.medium)
     return list(links.values())
-
-
-def jobs_not_carried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, int]) -> list[tuple[JobRow, str]]:
-    """Jobs whose flows no longer fit, each with the link or medium at fault. Jobs of higher priority, then older ones,
-    keep their place."""
-    known = {(link.src, link.dst): link for link in links}
-    left: Counter[tuple[str, str]] = Counter({hop: reservable(link.capacity) for hop, link in known.items()})
-    kinds = kinds_on_media(known.values())
-    air: Counter[str] = Counter(
-        {name: reservable_of_medium(bandwidth, kinds.get(name, ())) for name, bandwidth in media.items()}
-    )
-    query = (
-        select(JobRow, HopRow)
-        .join(ReservationRow, ReservationRow.job == JobRow.id)
-        .join(HopRow, HopRow.number == ReservationRow.number)
-        .where(ReservationRow.held)
-        .order_by(JobRow.priority.desc(), JobRow.id)
-    )
-    shares: dict[str, tuple[JobRow, Counter[tuple[str, str]]]] = {}
-    for job, share in tx.session.execute(query):
-        shares.setdefault(job.id, (job, Counter()))[1][share.src, share.dst] += share.rate
-    moved = _stranded(tx, known)
-    for row, asked in shares.values():
-        through = Counter[str]()
-        for hop, bandwidth in asked.items():
-            if hop in known and known[hop].medium is not None:
-                through[str(known[hop].medium)] += bandwidth
-        gone = [f"link {src} › {dst} is gone" for src, dst in asked if (src, dst) not in known]
-        small = [f"link {src} › {dst} has too little left" for src, dst in asked if asked[src, dst] > left[src, dst]]
-        full = [f"medium {name} has too little left" for name in through if through[name] > air[name]]
-        if gone or small or full:
-            moved.append((row, (gone + small + full)[0]))
-        else:
-            left.subtract(asked)
-            air.subtract(through)
-    return moved
-
-
-def _stranded(tx: ReadTx, known: Mapping[tuple[str, str], LinkRecord]) -> list[tuple[JobRow, str]]:
-    """Suspended jobs that could not resume where they are even on idle links."""
-    query = (
-        select(JobRow, ReservationRow)
-        .join(ReservationRow, ReservationRow.job == JobRow.id)
-        .where(ReservationRow.held, JobRow.state == JobState.SUSPENDED)
-        .order_by(JobRow.priority.desc(), JobRow.id)
-    )
-    found: dict[str, tuple[JobRow, str]] = {}
-    for job, flow in tx.session.execute(query):
-        for src, dst in pairwise(flow.path):
-            link = known.get((src, dst))
-            if link is None:
-                found.setdefault(job.id, (job, f"link {src} › {dst} is gone"))
-            elif flow.min > reservable(link.capacity):
-                found.setdefault(job.id, (job, f"link {src} › {dst} is too small"))
-    return list(found.values())

@@ -71,7 +71,9 @@ def decide(tx: WriteTx, decision: Decision) -> str | None:
 
 def goes_to(tx: WriteTx, row: JobRow, away: AwayRow, decision: Decision, *, committed: bool = False) -> None:
     """Write down where a job runs that waits."""
-    change(tx, row, lambda course: course.move(JobState.ELSEWHERE, f"in region {decision.region}"))
+    chosen = f", chosen {decision.chosen}" if decision.chosen else ""
+    where = storable(f"in region {decision.region}{chosen}", MAX_REASON)
+    change(tx, row, lambda course: course.move(JobState.ELSEWHERE, where))
     row.region = decision.region
     away.region, away.remote, away.attempt = decision.region, decision.remote, decision.attempt
     away.committed, away.remote_epoch = committed, decision.epoch

@@ -4,9 +4,9 @@ started before its home has committed it, so that no capacity is kept in second 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from ces_common.db.region_tables import GuestRow, PartRow
 from ces_common.db.tables import JobRow
@@ -28,13 +28,11 @@ from ces_common.roles import Role
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.access.allowance import allowed
 from ces_manager.errors import Invalid, NotFound
-from ces_manager.jobs import lifecycle
 from ces_manager.jobs.admission import check_commands, check_room, check_tenant
 from ces_manager.jobs.network_readiness import network_ready
 from ces_manager.jobs.submission import submit_job
-from ces_manager.jobs.transitions import change, job_row
-
-PLACED = (JobState.PLANNED, JobState.PREPARING)  # as far as one comes that is not committed
+from ces_manager.jobs.transitions import job_row
+from ces_manager.regions.held import PLACED, end
 
 
 def hold(tx: WriteTx, asked: HoldQuery, queue: QueueFile) -> FateAnswer:
@@ -88,7 +86,7 @@ def _stand(tx: WriteTx, guest: GuestRow, row: JobRow) -> FateAnswer:
     if row.state is JobState.QUEUED and row.waiting is None and row.attempt == 1:
         return FateAnswer(fate="waiting", remote=row.id)
     reason = row.waiting.text if row.waiting is not None else row.reason
-    _end(tx, row, f"no room for the job of region {guest.home}")
+    end(tx, row, f"no room for the job of region {guest.home}")
     return FateAnswer(fate="released", remote=row.id, reason=reason)
 
 
@@ -104,7 +102,7 @@ def commit(tx: WriteTx, asked: GuestJobQuery) -> FateAnswer:
     if not guest.committed:
         if row.state not in PLACED:
             if row.state not in JOB_OVER:
-                _end(tx, row, f"lost its place before region {guest.home} committed it")
+                end(tx, row, f"lost its place before region {guest.home} committed it")
             return FateAnswer(fate="released")
         guest.committed = True
         row.version = tx.version
@@ -120,30 +118,8 @@ def release(tx: WriteTx, asked: GuestJobQuery) -> FateAnswer:
     if guest is None:
         return FateAnswer(fate="unknown")
     if guest.job == asked.remote:
-        _end(tx, job_row(tx, guest.job), f"cancelled by its home, region {guest.home}")
+        end(tx, job_row(tx, guest.job), f"cancelled by its home, region {guest.home}")
     return FateAnswer(fate="released")
-
-
-def due(tx: ReadTx, now: datetime) -> list[GuestRow]:
-    """What was held for its time and not committed."""
-    query = select(GuestRow).join(JobRow, JobRow.id == GuestRow.job)
-    overdue = (~GuestRow.committed, GuestRow.hold_until <= now, JobRow.state.not_in(JOB_OVER))
-    return list(tx.session.scalars(query.where(*overdue)))
-
-
-def end_holds(tx: WriteTx) -> int:
-    """Release it; how many."""
-    ended = due(tx, tx.now)
-    for guest in ended:
-        why = f"held for region {guest.home} for {HOLD_S:g} s, which did not commit it"
-        _end(tx, job_row(tx, guest.job), why)
-    return len(ended)
-
-
-def next_end(tx: ReadTx) -> datetime | None:
-    """When the first hold ends that nobody has committed yet."""
-    query = select(func.min(GuestRow.hold_until)).join(JobRow, JobRow.id == GuestRow.job)
-    return tx.session.scalar(query.where(~GuestRow.committed, JobRow.state.not_in(JOB_OVER)))
 
 
 def tries(tx: WriteTx, home: str, jobs: Sequence[str]) -> list[RemoteJob]:
@@ -155,7 +131,7 @@ def tries(tx: WriteTx, home: str, jobs: Sequence[str]) -> list[RemoteJob]:
         if guest.committed:
             found.append(RemoteJob(job=guest.home_job, attempt=guest.home_attempt, remote=guest.job))
         else:
-            _end(tx, job_row(tx, guest.job), f"region {home} has lost what it knew of it")
+            end(tx, job_row(tx, guest.job), f"region {home} has lost what it knew of it")
     return found[-MAX_FOUND:]
 
 
@@ -188,7 +164,3 @@ def guest_job(tx: ReadTx, asked: GuestJobQuery) -> str:
 def _of(tx: ReadTx, home: str, job: str, attempt: int) -> GuestRow | None:
     query = select(GuestRow).where(GuestRow.home == home, GuestRow.home_job == job, GuestRow.home_attempt == attempt)
     return tx.session.scalars(query).one_or_none()
-
-
-def _end(tx: WriteTx, row: JobRow, reason: str) -> None:
-    change(tx, row, lambda course: lifecycle.cancel(course, reason))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 
 import structlog
 
 from ces_common.db import UNAVAILABLE, cause_of
-from ces_common.db.uow import ReadTx
 from ces_manager.database import Database
 from ces_manager.duties import TIME, Duties
-from ces_manager.regions import guests, parts
+from ces_manager.regions import held
 
 log = structlog.get_logger()
 LOOK_S = 1.0  # a hold lasts longer: none ends unseen between two looks
@@ -32,14 +30,10 @@ async def end_holds(database: Database, duties: Duties) -> None:
 
 async def end_due(database: Database) -> float:
     """Returns in how many seconds to look again."""
-    first = await database.read(_next_end)
+    first = await database.read(held.next_end)
     if first is not None and first <= database.clock.now():
-        log.info("holds have ended", count=await database.write(lambda tx: guests.end_holds(tx) + parts.end_holds(tx)))
-        first = await database.read(_next_end)
+        log.info("holds have ended", count=await database.write(held.end_holds))
+        first = await database.read(held.next_end)
     if first is None:
         return LOOK_S
     return min(max((first - database.clock.now()).total_seconds(), AGAIN_S), LOOK_S)
-
-
-def _next_end(tx: ReadTx) -> datetime | None:
-    return min(filter(None, (guests.next_end(tx), parts.next_end(tx))), default=None)

@@ -13,7 +13,7 @@ from ces_common.db.uow import ReadTx
 from ces_common.messages.regions import MAX_HOLDS, HoldList, HoldState, HoldView
 from ces_common.messages.split import PartState
 from ces_common.states import JOB_OVER
-from ces_manager.regions.guests import PLACED
+from ces_manager.regions.held import PLACED
 
 Row = TypeVarTuple("Row")
 _GUESTS = select(GuestRow, JobRow).join(JobRow, JobRow.id == GuestRow.job)

@@ -5,16 +5,16 @@ not started before its home has said that every part is ready."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from ipaddress import IPv4Network
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from ces_common.db.region_tables import PartRow
 from ces_common.db.tables import JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import PartCommitted
-from ces_common.messages.regions import HOLD_S, GuestFile, RemoteStatus
+from ces_common.messages.regions import HOLD_S, MAX_FOUND, GuestFile, PartTry, RemoteStatus
 from ces_common.messages.split import (
     PartAnswer,
     PartCommitQuery,
@@ -28,14 +28,12 @@ from ces_common.messages.split import (
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.errors import Invalid
-from ces_manager.jobs import lifecycle
 from ces_manager.jobs.network_readiness import network_ready
 from ces_manager.jobs.pieces import written_out
 from ces_manager.jobs.submission import submit_job
-from ces_manager.jobs.transitions import allocations_of, change, job_row
+from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.regions.guests import as_guest
-
-_PLACED = (JobState.PLANNED, JobState.PREPARING)  # as far as one comes that is not started
+from ces_manager.regions.held import PLACED, end
 
 
 def hold(tx: WriteTx, asked: PartHoldQuery, queue: QueueFile) -> PartAnswer:
@@ -47,7 +45,7 @@ def hold(tx: WriteTx, asked: PartHoldQuery, queue: QueueFile) -> PartAnswer:
         row = job_row(tx, part.job)
         if part.committed or (row.state not in JOB_OVER and _is(row, asked.piece)):
             return _stand(tx, part, row)
-        _end(tx, row, f"region {part.home} asks for another part of its job")
+        end(tx, row, f"region {part.home} asks for another part of its job")
         tx.session.delete(part)  # nothing of it ran
         tx.session.flush()
     file = as_guest(GuestFile(home=asked.home, file=asked.file))
@@ -83,11 +81,11 @@ def border_nodes(tx: ReadTx) -> dict[str, str]:
 
 def _stand(tx: WriteTx, part: PartRow, row: JobRow) -> PartAnswer:
     """One that found no room, or has lost it, is given up at once."""
-    if not part.committed and row.state not in _PLACED:
+    if not part.committed and row.state not in PLACED:
         if row.state is JobState.QUEUED and row.waiting is None and row.attempt == 1:
             return PartAnswer(fate="waiting", remote=row.id)
         reason = row.waiting.text if row.waiting is not None else row.reason
-        _end(tx, row, f"no room for its part of the job of region {part.home}")
+        end(tx, row, f"no room for its part of the job of region {part.home}")
         return PartAnswer(fate="released", remote=row.id, reason=reason, over=not row.live)
     return _answer(tx, part, row)
 
@@ -103,8 +101,8 @@ def commit(tx: WriteTx, asked: PartCommitQuery, block: IPv4Network) -> PartAnswe
     if part.job != asked.remote:
         return PartAnswer(fate="released", over=True)
     if not part.committed:
-        if row.state not in _PLACED:
-            _end(tx, row, f"lost its place before region {part.home} committed it")
+        if row.state not in PLACED:
+            end(tx, row, f"lost its place before region {part.home} committed it")
             return _answer(tx, part, row)
         assert row.part is not None
         _check_places(asked.places, row, block)
@@ -150,7 +148,7 @@ def release(tx: WriteTx, asked: PartQuery) -> PartAnswer:
     if part.job != asked.remote:
         return PartAnswer(fate="released", over=True)
     row = job_row(tx, part.job)
-    _end(tx, row, f"ended by its home, region {part.home}")
+    end(tx, row, f"ended by its home, region {part.home}")
     return PartAnswer(fate="released", remote=row.id, started=part.started, over=not row.live)
 
 
@@ -163,36 +161,27 @@ def status(tx: ReadTx, asked: PartQuery) -> PartAnswer:
     return _answer(tx, part, job_row(tx, part.job))
 
 
-def due(tx: ReadTx, now: datetime) -> list[PartRow]:
-    """What was held for its time and not committed."""
-    query = select(PartRow).join(JobRow, JobRow.id == PartRow.job)
-    overdue = (~PartRow.committed, PartRow.hold_until <= now, JobRow.state.not_in(JOB_OVER))
-    return list(tx.session.scalars(query.where(*overdue)))
-
-
-def end_holds(tx: WriteTx) -> int:
-    """Release it; how many."""
-    ended = due(tx, tx.now)
-    for part in ended:
-        why = f"its part was held for region {part.home} for {HOLD_S:g} s, which did not commit it"
-        _end(tx, job_row(tx, part.job), why)
-    return len(ended)
-
-
-def next_end(tx: ReadTx) -> datetime | None:
-    """When the first hold ends that nobody has committed yet."""
-    query = select(func.min(PartRow.hold_until)).join(JobRow, JobRow.id == PartRow.job)
-    return tx.session.scalar(query.where(~PartRow.committed, JobRow.state.not_in(JOB_OVER)))
+def tries(tx: WriteTx, home: str, jobs: Sequence[str]) -> list[PartTry]:
+    """Those of a home's jobs' parts that were committed. The others are released, as whole jobs are."""
+    found = []
+    query = select(PartRow).where(PartRow.home == home, PartRow.home_job.in_(jobs)).order_by(PartRow.job)
+    for part in tx.session.scalars(query).all():
+        if part.committed:
+            about = {"job": part.home_job, "attempt": part.home_attempt, "part": part.part}
+            found.append(PartTry.model_validate(about | {"remote": part.job}))
+        else:
+            end(tx, job_row(tx, part.job), f"region {home} has lost what it knew of it")
+    return found[-MAX_FOUND:]
 
 
 def _answer(tx: ReadTx, part: PartRow, row: JobRow) -> PartAnswer:
-    held = row.state in _PLACED
+    held = row.state in PLACED
     if not (part.committed or held):
         return PartAnswer(fate="released", remote=row.id, reason=row.reason, over=not row.live)
     return PartAnswer(
         fate="committed" if part.committed else "held",
         remote=row.id,
-        ready=part.ready == row.attempt or row.state not in (*_PLACED, *JOB_OVER),
+        ready=part.ready == row.attempt or row.state not in (*PLACED, *JOB_OVER),
         started=part.started,
         over=not row.live,
         status=RemoteStatus(state=row.state, reason=row.reason, started_at=row.started_at, finished_at=row.finished_at),
@@ -213,8 +202,3 @@ def _of(tx: ReadTx, home: str, asked: PartId) -> PartRow | None:
         PartRow.part == asked.part,
     )
     return tx.session.scalars(query).one_or_none()
-
-
-def _end(tx: WriteTx, row: JobRow, reason: str) -> None:
-    if row.state not in JOB_OVER:
-        change(tx, row, lambda course: lifecycle.cancel(course, reason))
