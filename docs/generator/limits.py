@@ -159,6 +159,37 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "429 with `Retry-After`",
         ),
         (
+            "applications of devices, from one address, in the long run",
+            f"{M}.api.failed_attempts.APPLICATIONS_PER_S",
+            rate,
+            "429 with `Retry-After`",
+        ),
+        (
+            "the same, at once",
+            f"{M}.api.failed_attempts.APPLICATIONS_AT_ONCE",
+            number,
+            "429 with `Retry-After`",
+        ),
+        (
+            "applications that are written down, of all addresses, in the long run",
+            f"{M}.nodes.applicants.APPLICATIONS_PER_S",
+            rate,
+            "429 with `Retry-After`",
+        ),
+        (
+            "the same, at once",
+            f"{M}.nodes.applicants.APPLICATIONS_AT_ONCE",
+            number,
+            "429 with `Retry-After`",
+        ),
+        (
+            "of how many places for applicants one address may take one",
+            f"{M}.nodes.applicants.ONE_NETWORK",
+            number,
+            "409",
+        ),
+        ("host keys that an applicant claims", f"{C}.messages.membership.MOST_HOST_KEYS", number, "422"),
+        (
             "addresses whose failures are counted",
             f"{M}.api.failure_counts.MOST_ADDRESSES",
             number,

@@ -17,6 +17,7 @@ from ces_client.view.queue_status import dominant_part, job_names, reason_text, 
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import QueueStatusView
+from ces_common.messages.membership import Applicant
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
@@ -38,11 +39,16 @@ def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
     return table
 
 
-def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
+def node_table(nodes: Sequence[NodeView | Applicant], now: datetime) -> Table:
+    """Devices that have applied are no nodes yet: little is known of them."""
     columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD")
     optional = ("ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
     table = plain_table(*columns, right=("TASKS",), wrapped=(), optional=optional)
     for node in nodes:
+        if isinstance(node, Applicant):
+            told = [state_text(node.state), DASH, DASH, DASH, node.arch or DASH, DASH, DASH, DASH]
+            table.add_row(node.name, *told, since(node.applied_at, now))
+            continue
         table.add_row(
             node.name,
             _node_state(node),

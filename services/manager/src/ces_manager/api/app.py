@@ -10,7 +10,19 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import audits, cluster, dashboard, etags, jobs, problems, regions, secrets, sessions, tokens
+from ces_manager.api import (
+    applicants,
+    audits,
+    cluster,
+    dashboard,
+    etags,
+    jobs,
+    problems,
+    regions,
+    secrets,
+    sessions,
+    tokens,
+)
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
@@ -21,7 +33,7 @@ from ces_manager.api.metrics import RequestMetrics, metrics_route
 from ces_manager.api.pages import page_routes
 
 ROUTERS = (
-    *(jobs.router, cluster.router, dashboard.router, audits.router),
+    *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router),
     *(regions.router, tokens.router, sessions.router, secrets.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
