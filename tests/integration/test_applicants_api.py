@@ -10,8 +10,7 @@ import pytest
 from databases import new_database
 from rest_api import Api, join, running_api
 
-from ces_manager.api import failed_attempts
-from ces_manager.nodes import applicants
+from ces_manager.api import context, failed_attempts
 
 BODY: dict[str, Any] = {"name": "roof1", "host_keys": ["SHA256:" + "A" * 43]}
 PLACES = 2  # of eight, for one network
@@ -60,21 +59,24 @@ async def test_a_network_takes_its_places_and_no_more(api: Api) -> None:
     assert await names(api) == ["n0", "n1"]
 
 
-async def test_who_applies_too_often_waits_whatever_became_of_it(api: Api) -> None:
-    answers = [(await apply(api, **({} if number % 2 else {"name": ""}))) for number in range(30)]
-    statuses = [answer.status_code for answer in answers]
-    assert set(statuses[: failed_attempts.APPLICATIONS_AT_ONCE]) == {202, 422}
-    assert statuses[-1] == 429
-    assert int(answers[-1].headers["retry-after"]) >= 1
-    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
-    assert (await join(api, token)).status_code == 200, "agents of that address are let in all the same"
+async def test_who_applies_too_often_waits_whatever_became_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failed_attempts, "APPLICATIONS_PER_S", 1e-3)  # none may do so again within this test
+    monkeypatch.setattr(failed_attempts, "APPLICATIONS_AT_ONCE", 4)
+    async with running_api(tmp_path, new_database("sqlite", tmp_path)) as api:
+        answers = [await apply(api, **more) for more in ({}, {"name": ""}, {}, {"name": ""}, {})]
+        assert [answer.status_code for answer in answers] == [202, 422, 202, 422, 429]
+        assert int(answers[-1].headers["retry-after"]) >= 1
+        token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+        assert (await join(api, token)).status_code == 200, "agents of that address are let in all the same"
 
 
-async def test_all_together_are_written_down_only_so_often(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failed_attempts.FailureCounts, "wait_s", lambda *_: 0.0)
-    statuses = [(await apply(api)).status_code for _ in range(applicants.APPLICATIONS_AT_ONCE + 5)]
-    assert statuses.count(429) >= 1
-    assert statuses.count(202) >= applicants.APPLICATIONS_AT_ONCE
+async def test_all_together_are_written_down_only_so_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "APPLICATIONS_PER_S", 1e-3)
+    monkeypatch.setattr(context, "APPLICATIONS_AT_ONCE", 2)
+    async with running_api(tmp_path, new_database("sqlite", tmp_path)) as api:
+        assert [(await apply(api)).status_code for _ in range(3)] == [202, 202, 429]
 
 
 async def test_none_apply_unless_the_operator_lets_them(tmp_path: Path) -> None:

@@ -313,6 +313,20 @@ def test_a_setting_that_the_agent_does_not_have(here):
     assert "CES_NONSENSE" in failed.value.faults[0].said
 
 
+def test_settings_that_are_wrong_leave_the_agent_of_before_as_it_was(here):
+    def used() -> dict[str, tuple[str, float]]:
+        paths = ("etc/ces/agent.env", "etc/systemd/system/ces-agent.service", "opt/ces/venv")
+        return {path: here.device.files()[path] for path in paths}
+
+    here.install()
+    before, calls = used(), len(here.device.calls())
+    with pytest.raises(InstallFailed, match="settings"):
+        here.install(given={"CES_NONSENSE": "1"})
+    assert used() == before
+    assert not [call for call in here.device.calls()[calls:] if {"stop", "restart", "disable"} & set(call)]
+    assert len(here.manager.sent("POST", "nodes/tokens")) == 1
+
+
 def test_a_manager_that_gives_no_token(here, samples):
     here.manager.on("POST", "nodes/tokens", samples.problem(503, "Busy"))
     with pytest.raises(ApiError):
