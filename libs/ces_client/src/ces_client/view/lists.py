@@ -46,8 +46,9 @@ def node_table(nodes: Sequence[NodeView | Applicant], now: datetime) -> Table:
     table = plain_table(*columns, right=("TASKS",), wrapped=(), optional=optional)
     for node in nodes:
         if isinstance(node, Applicant):
-            told = [state_text(node.state), DASH, DASH, DASH, node.arch or DASH, DASH, DASH, DASH]
-            table.add_row(node.name, *told, since(node.applied_at, now))
+            unknown = (DASH, DASH, DASH)
+            arch = node.arch or DASH
+            table.add_row(node.name, state_text(node.state), *unknown, arch, *unknown, since(node.applied_at, now))
             continue
         table.add_row(
             node.name,
