@@ -33,10 +33,10 @@ PROJECTS := $(sort $(filter-out libs/ces_rl,$(patsubst %/pyproject.toml,%,\
 	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml experiments/pyproject.toml))))
 MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml experiments/pyproject.toml)
 SOURCES := $(wildcard libs/*/src services/*/src workloads/src experiments/src)
-EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy$(comma)metis]))
+EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
 BUILD_TOOLS := hatchling editables setuptools
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis schemathesis testcontainers pgserver \
-	canaille[oidc] opentelemetry-exporter-otlp-proto-http playwright axe-playwright-python nbclient ipykernel ruff mypy import-linter types-PyYAML bandit cyclonedx-bom
+	canaille[oidc] opentelemetry-exporter-otlp-proto-http playwright axe-playwright-python nbclient ipykernel pymetis ruff mypy import-linter types-PyYAML bandit cyclonedx-bom
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile

@@ -6,7 +6,9 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urljoin
 
+import httpx
 import pytest
 import yaml
 from compose_stack import ROOT, Stack, build_missing_images
@@ -96,6 +98,17 @@ def test_the_cluster_is_audited_by_itself(stack: Stack) -> None:
     auditing.reload()
     assert auditing.attrs["State"]["ExitCode"] == 0
     auditing.start()
+
+
+def test_its_dashboard_opens_signed_in(stack: Stack) -> None:
+    with stack.dashboard() as address:
+        page, code = address.split("#code=")
+        assert httpx.get(page).headers["content-type"].startswith("text/html")
+        opened = httpx.post(urljoin(page, "/v1/sessions"), json={"code": code})
+        assert opened.status_code == 201, opened.text
+        session = {"Authorization": f"Bearer {opened.json()['token']}"}
+        nodes = httpx.get(urljoin(page, "/v1/nodes"), headers=session).json()
+        assert {node["name"] for node in nodes["items"]} == {f"n{i}" for i in range(1, 6)}
 
 
 def test_the_example_job_trains(stack: Stack) -> None:

@@ -7,12 +7,14 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from httpx_sse import ServerSentEvent, aconnect_sse
-from rest_api import Api, join
+from manager_world import sqlite_url
+from rest_api import Api, join, running_api
 
 from ces_manager.access import sessions
 from ces_manager.api import auth
@@ -44,6 +46,14 @@ async def opened(stranger: httpx.AsyncClient, code: str) -> dict[str, Any]:
     assert answer.status_code == 201, answer.text
     session: dict[str, Any] = answer.json()
     return session
+
+
+@pytest.mark.parametrize("ui", [True, False])
+async def test_the_dashboard_can_be_switched_off(tmp_path: Path, ui: bool) -> None:
+    async with running_api(tmp_path, sqlite_url(tmp_path), ui=ui) as api:
+        assert (await api.http.get("/ui/")).status_code == (200 if ui else 404)
+        assert (await api.http.get("/")).status_code == (307 if ui else 404)
+        assert (await api.http.get("/v1/whoami")).status_code == 200
 
 
 async def test_a_code_begins_one_session_with_the_rights_of_its_token(

@@ -133,8 +133,10 @@ async def running_api(
     provider: Provider | None = None,
     region: str | None = None,
     max_applicants: int = 8,
+    ui: bool = True,
 ) -> AsyncIterator[Api]:
-    """``broker``: one that trusts what lies in ``folder``; else all is in memory. ``life_s``: of credentials."""
+    """``broker``: one that trusts what lies in ``folder``; else all is in memory. ``life_s``: of credentials. ``ui``:
+    with the dashboard."""
     await asyncio.to_thread(migrate, url)
     uow = UnitOfWork(new_engine(url))
     trust = init_trust(folder / "trust")
@@ -173,7 +175,7 @@ async def running_api(
     await Messaging(database, bus, timeouts, FailureDetector(database.clock.steady), measurements, broadcast).start()
     stop = asyncio.Event()
     loops = asyncio.create_task(run_loops(stop, relay.run()))
-    async with serve_http(make_app(context, lambda: None), "127.0.0.1", 0) as port:
+    async with serve_http(make_app(context, lambda: None, ui=ui), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
             yield Api(http, bus, claims, context.stopping, lambda: keep_if_due(database), database)

@@ -41,7 +41,7 @@ def settings_for(node: str, manager: str, address: str | None, given: Mapping[st
     """All that the agent's file holds; the ``process`` runtime and enforced bandwidth where nothing else is given.
     ``address``: from which the device reaches the manager."""
     settings = {"CES_NODE": node, "CES_MANAGER_URL": manager}
-    settings["CES_JOIN_TOKEN_FILE"] = "/var/lib/ces-agent/join-token"  # nosec B105
+    settings |= {"CES_JOIN_TOKEN_FILE": "/var/lib/ces-agent/join-token"}  # nosec B105
     settings |= {"CES_RUNTIME": "process", "CES_NETWORK": "tc"}
     if address is not None:
         settings["CES_HOST_ADDRESS"] = address
