@@ -219,6 +219,13 @@ def test_what_a_device_claims_does_not_make_its_key_known(here):
     assert here.install(claimed=("SHA256:" + "A" * 43, FINGERPRINT)).changed
 
 
+def test_nobody_comes_into_a_nodes_place_by_applying_under_its_name(here):
+    here.nodes(here.samples.node("roof1").model_copy(update={"state": "unreachable"}))
+    here.fails("taken", claimed=(FINGERPRINT,))
+    here.fails("taken", claimed=(FINGERPRINT,), dry_run=True)
+    assert here.manager.sent("POST", "nodes/tokens") == []
+
+
 def test_a_changed_host_key_is_refused_even_where_it_is_the_given_one(here):
     here.device.befall(host_says=CHANGED)
     here.answer = True

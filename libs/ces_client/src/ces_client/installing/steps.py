@@ -78,6 +78,9 @@ class Installer:
             sent = self._files(facts, wanted.wheels)
             order = _order(wanted.node, agent, sent)
             todo = steps_to(facts, order["digest"], order["settings_digest"])
+            if wanted.claimed and known is not None and todo:
+                said = f"node {wanted.node} is known already, and who applied under its name may be another device"
+                self._fail("preflight", "taken", said)
             if wanted.dry_run:
                 return Outcome(wanted.node, False, todo, time.monotonic() - began)
             since = time.time()
