@@ -162,8 +162,8 @@ def test_a_device_applies_and_is_accepted(site):
     """By the line that the page gives for it, but for where the manager and sshd are."""
     host, client = site.host, site.world.client
     (line,) = [line for text in blocks(PAGE, "sh") for line in text.splitlines() if line.startswith("curl ")]
-    line = line.replace("https://edge-master:8080", site.world.cluster.url)
-    told = json.loads(host.sh(line.replace(r"{\"name\"", rf"{{\"port\": {host.port}, \"name\"")))
+    line = line.replace(r"{\"name\"", rf"{{\"port\": {host.port}, \"name\"")
+    told = json.loads(host.sh(f"CES_URL={site.world.cluster.url}\n{line}"))
     assert (told["state"], told["address"], told["host_keys"]) == ("applied", LOCALHOST, [host.fingerprint()])
     row = next(row for row in ces("get", "nodes").stdout.splitlines() if row.startswith("roof1"))
     assert row.split()[1] == "applied"
