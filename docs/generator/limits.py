@@ -159,6 +159,13 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "429 with `Retry-After`",
         ),
         (
+            "applications of one address",
+            f"{M}.api.failed_attempts.APPLICATIONS_PER_S",
+            rate,
+            "429",
+        ),
+        ("applications of all addresses", f"{M}.nodes.applicants.APPLICATIONS_PER_S", rate, "429"),
+        (
             "addresses whose failures are counted",
             f"{M}.api.failure_counts.MOST_ADDRESSES",
             number,

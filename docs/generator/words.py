@@ -52,6 +52,8 @@ SETTINGS = {
     "CES_PLANNED_DEADLINE_S": "Longest time in seconds in state `planned` before the job is placed again.",
     "CES_PREPARING_DEADLINE_S": "The same for `preparing`.",
     "CES_STARTING_DEADLINE_S": "The same for `starting`.",
+    "CES_MAX_APPLICANTS": "Devices that may [have applied](node-install.md#devices-that-apply) to be made nodes, at a "
+    "time; 0: none may.",
     "CES_MAX_DEADLINE_MISSES": "Deadlines that a job may miss in a row before it fails; each doubles the next.",
     "CES_TICK_S": "Seconds between checks for leases and deadlines that have passed.",
     # federation

@@ -19,7 +19,8 @@ from ces_testbed.services import SCHEDULER
 
 @pytest.fixture(scope="package")  # an idle cluster takes time from the tests that come after
 def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
-    with running("flt", tmp_path_factory.mktemp("flt"), star(4)) as tested:
+    allowed = {"CES_MAX_APPLICANTS": "4"}
+    with running("flt", tmp_path_factory.mktemp("flt"), star(4), settings=allowed) as tested:
         yield tested
 
 

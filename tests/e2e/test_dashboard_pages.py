@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from dashboard_page import ONE_TASK, PATIENCE_MS, PLACES, Open
 from fault_cluster import FaultCluster
 from playwright.sync_api import Route, expect
 from resized_jobs import rigid
+
+from ces_common.roles import Role
 
 # Alone: a browser breaks requests off when network devices come and go, as those of other tests do.
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone, pytest.mark.timeout(600)]
@@ -41,6 +44,27 @@ def test_on_a_narrow_page_nothing_lies_beside_it_and_the_verdict_is_seen(
             seen.page.locator(".actions").first.scroll_into_view_if_needed()
             expect(verdict).to_be_in_viewport()
     cluster.client.jobs.cancel(job)
+
+
+def test_administrators_see_devices_that_have_applied(cluster: FaultCluster, opened: Open) -> None:
+    keys = [f"SHA256:{letter * 43}" for letter in "AB"]
+    told = httpx.post(f"{cluster.cluster.url}/v1/applicants", json={"name": "roof1", "host_keys": keys}, verify=False)
+    assert told.status_code == 202
+    viewer = cluster.client.tokens.create("looks", Role.VIEWER, tenants=["default"])
+    with opened(viewport={"width": 340, "height": 700}) as seen:
+        seen.go("nodes")
+        part = seen.page.locator("section", has=seen.page.get_by_role("heading", name="Devices that have applied"))
+        expect(part.locator("tbody tr")).to_contain_text("roof1")
+        for text in ("applied", told.json()["address"], "root, 22", *keys):
+            expect(part).to_contain_text(text)
+        assert seen.page.evaluate("document.scrollingElement.scrollWidth") <= 340
+        assert seen.axe() == []
+    with opened(viewer.token) as seen:
+        seen.go("nodes")
+        seen.page.get_by_role("table", name="Nodes").wait_for()
+        assert seen.page.get_by_text("Devices that have applied").count() == 0
+    cluster.client.applicants.refuse("roof1")
+    cluster.client.tokens.revoke("looks")
 
 
 def test_what_breaks_off_while_it_is_loaded_is_loaded_again(opened: Open) -> None:

@@ -52,7 +52,8 @@ LACKS = {
     "/v1/regions",
     "/v1/regions/holds",
     "/v1/audits/{audit}",
-}  # there is no such token, link or audit, no other region; and no history is kept yet
+    "/v1/applicants/{node}",
+}  # there is no such token, link, audit or applicant, no other region; and no history is kept yet
 ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from doc_pages import ROOT
 from waiting import wait_for
 
 from ces_testbed.spec import LOCALHOST, free_port
 
-IMAGE = "ces-test-bare-host"
-DOCKERFILE = """
-FROM debian:bookworm-slim
+BASE = "debian:bookworm-slim"
+DOCKERFILE = f"""
+FROM {BASE}
 RUN apt-get update -qq && \\
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \\
-        openssh-server systemd-sysv python3 iproute2 >/dev/null && \\
+        openssh-server systemd-sysv python3 iproute2 curl >/dev/null && \\
     rm -rf /var/lib/apt/lists/* /etc/apt/sources.list* /etc/ssh/ssh_host_*
 """
+IMAGE = f"ces-test-bare-host:{sha256(DOCKERFILE.encode()).hexdigest()[:12]}"
+BASE_IMAGES = ROOT / "deploy/airgap/build-base-images.sh"
+PULL_S, BUILD_S, COMMAND_S = 60, 300, 120  # the longest that each may take
 # Docker gives such a container the hierarchies of its control groups read-only; systemd makes groups of its own.
 START = r"""
 mount -o remount,rw /sys/fs/cgroup
@@ -37,19 +44,38 @@ exec /lib/systemd/systemd
 CAPABILITIES = ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE")
 
 
-def _docker(*words: str, given: str | None = None) -> str:
-    done = subprocess.run(["docker", *words], input=given, capture_output=True, text=True, timeout=900, check=False)
+def _docker(*words: str, given: str | None = None, limit_s: float = COMMAND_S) -> str:
+    done = subprocess.run(["docker", *words], input=given, capture_output=True, text=True, timeout=limit_s, check=False)
     assert done.returncode == 0, f"docker {words[0]}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
 
 
+def _has(image: str) -> bool:
+    return subprocess.run(["docker", "image", "inspect", image], capture_output=True, check=False).returncode == 0
+
+
+def ensure_image() -> None:
+    """Built once for each state of the Dockerfile. One process builds; others that ask meanwhile wait for it."""
+    with Path(tempfile.gettempdir(), "ces-test-bare-host.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _has(IMAGE):
+            return
+        if not _has(BASE):
+            with suppress(AssertionError, subprocess.TimeoutExpired):
+                _docker("pull", "--quiet", BASE, limit_s=PULL_S)
+        if not _has(BASE):  # no registry is in reach
+            subprocess.run([BASE_IMAGES, BASE], check=True, timeout=BUILD_S)
+        _docker("build", "--network", "host", "--tag", IMAGE, "-", given=DOCKERFILE, limit_s=BUILD_S)
+
+
 class BareHost:
-    """``target``: the name by which the ``ssh`` on PATH knows it."""
+    """``target``: the name by which the ``ssh`` on PATH knows it; ``port``: at which its sshd listens, of this
+    machine."""
 
     target = "bare"
 
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name, self.folder = name, folder
+    def __init__(self, name: str, folder: Path, port: int) -> None:
+        self.name, self.folder, self.port = name, folder, port
         self.known_hosts = folder / "known_hosts"
 
     def sh(self, script: str) -> str:
@@ -75,9 +101,9 @@ def running(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     """``ssh`` on PATH knows the host, by a configuration of its own: nobody's known hosts are touched."""
     key = folder / "id"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    _docker("build", "--network", "host", "--tag", IMAGE, "-", given=DOCKERFILE)
+    ensure_image()
     port = free_port(LOCALHOST, set())
-    host = BareHost(f"ces-bare-{name}{os.getpid()}", folder)
+    host = BareHost(f"ces-bare-{name}{os.getpid()}", folder, port)
     options = [word for each in CAPABILITIES for word in ("--cap-add", each)]
     options += ["--network", "host", "--cgroupns", "private", "--tmpfs", "/run", "--tmpfs", "/run/lock"]
     options += ["--env", "container=docker", "--security-opt", "seccomp=unconfined"]
@@ -89,7 +115,7 @@ def running(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         wait_for(lambda: _starts(host), "sshd in the container")
         config = folder / "config"
         config.write_text(
-            f"Host {host.target}\n HostName {LOCALHOST}\n Port {port}\n User root\n IdentityFile {key}\n"
+            f"Host {host.target} {LOCALHOST}\n HostName {LOCALHOST}\n Port {port}\n User root\n IdentityFile {key}\n"
             f" UserKnownHostsFile {host.known_hosts}\n"
         )
         programs = folder / "bin"

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ces_client.installing.wheels import SentFile
 
 KEY = "device ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINRxmXUGbes/wm4qlOZqCJOfM3BJ86PWxy3EE/uRRMWC"
 FINGERPRINT = "SHA256:W5HqnJzX24aRCycZY8CC9ZzbxxfaEyc64UfB/PYyOfs"  # as ssh-keygen says
@@ -50,6 +53,14 @@ class FakeDevice:
                 content = str(path.readlink()) if path.is_symlink() else path.read_text()
                 found[str(path.relative_to(self.root))] = (content, path.lstat().st_mtime)
         return found
+
+
+def sent_files(folder: Path) -> list[SentFile]:
+    """Files such as an installation sends, which hold nothing but their names."""
+    names = ("pip-1-py3-none-any.whl", "ces_edge_agent-1-py3-none-any.whl", "ces-agent.service")
+    for name in names:
+        (folder / name).write_text(name)
+    return [SentFile(name, folder / name, len(name), sha256(name.encode()).hexdigest()) for name in names]
 
 
 def put_on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:

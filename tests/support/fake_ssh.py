@@ -75,12 +75,19 @@ class Programs:
         return ""
 
 
+def ask_for_tokens(machine: Any, order: dict[str, Any], stream: Any, tell: Any) -> dict[str, Any]:
+    """As a device would do that wants to have many."""
+    for _ in range(3):
+        tell({"want": "token"})
+    return {"since": 0.0}
+
+
 def main() -> None:
     words = sys.argv[1:]
     keep_record(words)
     scenario = json.loads((HOME / "scenario.json").read_text())
     if "-G" in words:
-        print(f"userknownhostsfile {HOME / 'known_hosts'} {HOME / 'known_hosts2'}")
+        print(f"userknownhostsfile {scenario.get('known_hosts', HOME / 'known_hosts')} {HOME / 'known_hosts2'}")
         return
     if words[-1] == "true":
         file = option(words, "UserKnownHostsFile")
@@ -96,6 +103,8 @@ def main() -> None:
     exec(program.removesuffix(start), {})
     modules = {name.rpartition(".")[2]: module for name, module in sys.modules.items() if ".on_device." in name}
     serving, real = modules["serving"], modules["facts"].facts_of
+    if scenario.get("greedy"):
+        serving.install = ask_for_tokens
 
     def told(machine: Any, order: dict[str, Any]) -> dict[str, Any]:
         (ROOT / "opt").mkdir(parents=True, exist_ok=True)

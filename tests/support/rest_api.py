@@ -132,6 +132,7 @@ async def running_api(
     life_s: float = 86400.0,
     provider: Provider | None = None,
     region: str | None = None,
+    max_applicants: int = 8,
     ui: bool = True,
 ) -> AsyncIterator[Api]:
     """``broker``: one that trusts what lies in ``folder``; else all is in memory. ``life_s``: of credentials. ``ui``:
@@ -167,6 +168,7 @@ async def running_api(
         issuer=Issuer(load_signing_key(trust.signing_key_file("agent")), life_s),
         agents_nats_urls=["nats://127.0.0.1:4222"] if broker is None else [broker.url],
         region=region,
+        max_applicants=max_applicants,
     )
     await serve_renewals(bus, database, context.issuer, "manager")
     await serve_secrets(bus, database, SECRET_KEYS, "manager")

@@ -20,6 +20,7 @@ from ces_client.client import Client
 from ces_common.messages.api import FlowView, JobView, NodeView, TaskView
 from ces_common.messages.events import Reason
 from ces_common.messages.identities import AccessTokenView
+from ces_common.messages.membership import Applicant
 from ces_common.roles import Role
 
 URL = "http://manager:8080"
@@ -149,6 +150,12 @@ def make_node(name: str) -> NodeView:
     return NodeView(name=name, host_address="10.0.0.1", subnet="10.1.0.0/24", **fields)
 
 
+def make_applicant(name: str, address: str = "192.0.2.11", **more: Any) -> Applicant:
+    told: dict[str, Any] = {"host_keys": ["SHA256:" + "A" * 43], "user": "root", "port": 22, "arch": "aarch64"}
+    told |= {"applied_at": SUBMITTED, "ends_at": SUBMITTED + timedelta(days=1)}
+    return Applicant(name=name, address=address, **(told | more))
+
+
 def make_token(name: str, role: Role = Role.SUBMITTER, **more: Any) -> AccessTokenView:
     fields = {"tenants": ["red"], "max_priority": 60, "expires_at": SUBMITTED + timedelta(days=90)}
     return AccessTokenView(name=name, role=role, created_at=SUBMITTED, created_by="admin", **(fields | more))
@@ -160,6 +167,7 @@ def samples() -> SimpleNamespace:
     return SimpleNamespace(
         job=make_job,
         node=make_node,
+        applicant=make_applicant,
         token=make_token,
         problem=problem,
         sse=sse,

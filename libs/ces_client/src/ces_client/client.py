@@ -15,6 +15,7 @@ import httpx
 from pydantic import BaseModel
 
 from ces_client import stream
+from ces_client.applicants import Applicants
 from ces_client.context import Context, load_context
 from ces_client.energy import Energies
 from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
@@ -314,6 +315,7 @@ class Client(_Resource):
         self.url = self._http.url
         self.jobs = Jobs(self._http)
         self.nodes = Nodes(self._http)
+        self.applicants = Applicants(self._http)
         self.topology = Topology(self._http)
         self.tokens = Tokens(self._http)
         self.regions = Regions(self._http)

@@ -129,6 +129,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         trace_ratio=settings.trace_ratio,
         address_block=settings.address_block,
         region=settings.region,
+        max_applicants=settings.max_applicants,
         authority=certificates.authority if certificates is not None else None,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Select, delete, func, insert, or_, select
 from sqlalchemy.orm import aliased
 
-from ces_common.db.access_tables import JoinTokenRow, SessionRow
+from ces_common.db.access_tables import ApplicantRow, JoinTokenRow, SessionRow
 from ces_common.db.audit_tables import AuditRow
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalRow
@@ -112,5 +112,6 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
         (AuditRow, AuditRow.id, select(AuditRow.id).where(AuditRow.published_at < cut.messages)),
+        (ApplicantRow, ApplicantRow.ends_at, select(ApplicantRow.ends_at).where(ApplicantRow.ends_at <= cut.sessions)),
         (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.sessions)),
     ]

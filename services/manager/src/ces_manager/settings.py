@@ -83,6 +83,7 @@ class ManagerSettings(QueueSettings):
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
     region: RegionName | None = None  # one of several
     address_block: IPv4Network = WORKERS  # of workers, /24 for each node; no other region's may overlap it
+    max_applicants: Annotated[int, Field(ge=0, le=1000)] = 0  # devices that may apply to be made nodes, at a time
     credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 
     @model_validator(mode="before")

@@ -10,8 +10,10 @@ from client_views import BERT, NARROW, NOW, SOON, entry, queue_status
 
 from ces_common.messages.api import LinkProbeView, LinkView
 from ces_common.messages.events import JobWaiting, new_event
+from ces_common.messages.identities import Identity
 from ces_common.messages.membership import ForgottenNode
 from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.roles import Role
 
 
 def test_get_lists(connected, samples):
@@ -19,12 +21,27 @@ def test_get_lists(connected, samples):
     connected.on("GET", "nodes", [samples.node("n0")])
     connected.on("GET", "links", [LinkView(src="n0", dst="s0", bandwidth=10**9, reserved=0, kind="veth")])
     connected.on("GET", "queue", [])
+    connected.on("GET", "whoami", Identity(name="dev", role=Role.VIEWER))
     assert "digits" in ces("get", "jobs").stdout
     assert "0/4 cores" in ces("get", "nodes").stdout
     assert "n0 › s0" in ces("get", "links").stdout
     assert ces("get", "queue").stdout == "no job waits\n"
     assert json.loads(ces("get", "queue", "-o", "json").stdout) == []
     assert json.loads(ces("get", "nodes", "-o", "json").stdout)[0]["name"] == "n0"
+
+
+def test_admins_see_devices_that_have_applied_among_the_nodes(connected, samples):
+    connected.on("GET", "nodes", [samples.node("n0")])
+    connected.on("GET", "applicants", [samples.applicant("roof1")])
+    connected.on("GET", "whoami", Identity(name="root", role=Role.ADMIN))
+    n0, roof1 = ces("get", "nodes").stdout.splitlines()[1:]
+    assert n0.split()[:2] == ["n0", "ready"]
+    assert roof1.split()[:2] == ["roof1", "applied"]
+    assert [each["name"] for each in json.loads(ces("get", "nodes", "-o", "json").stdout)] == ["n0"]
+    told = ces("get", "applicants").stdout
+    assert "192.0.2.11" in told
+    assert "SHA256:" in told
+    assert json.loads(ces("get", "applicants", "-o", "json").stdout)[0]["state"] == "applied"
 
 
 def test_events(connected, samples):
@@ -99,9 +116,10 @@ def test_nodes_and_topology(connected, samples, tmp_path):
     assert "links[0].dst" in ces("topology", "apply", path, code=2).stderr
 
 
-@pytest.mark.parametrize("what", ["jobs", "nodes", "links", "queue"])
+@pytest.mark.parametrize("what", ["jobs", "nodes", "applicants", "links", "queue"])
 def test_an_empty_list_says_so_to_people_and_stays_a_list_for_scripts(connected, what):
     connected.on("GET", what, [])
+    connected.on("GET", "whoami", Identity(name="dev", role=Role.VIEWER))
     (line,) = ces("get", what).stdout.splitlines()
     assert line.startswith("no ")
     assert ces("get", what, "-o", "json").stdout == "[]\n"

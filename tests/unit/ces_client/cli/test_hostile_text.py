@@ -165,6 +165,8 @@ def commands(manager, samples, job_file: Path) -> list[list[object]]:
         manager.on("GET", stream, samples.sse((1, f"ces.v1.{EVIL}".replace("\r", ""), event)))
     manager.on("POST", "plans", hostile(api.PlanForecast))
     manager.on("GET", "nodes", [hostile(api.NodeView)])
+    manager.on("GET", "applicants", [hostile(membership.Applicant)])
+    manager.on("DELETE", "applicants/n1", hostile(membership.RefusedApplicants))
     manager.on("GET", "links", [hostile(api.LinkView)])
     manager.on("GET", "queue", {"items": [hostile(api.QueueEntry).model_dump(mode="json")], "remark": EVIL})
     manager.on("POST", "nodes/n1/drain", hostile(api.NodeView))
@@ -176,9 +178,9 @@ def commands(manager, samples, job_file: Path) -> list[list[object]]:
     manager.on("GET", "tokens", [hostile(identities.AccessTokenView)])
     manager.on("POST", "tokens", hostile(identities.NewAccessToken), status=201)
     manager.on("DELETE", "tokens/n", hostile(identities.AccessTokenView))
-    listed = [["get", what] for what in ("jobs", "nodes", "links", "queue")]
+    listed = [["get", what] for what in ("jobs", "nodes", "applicants", "links", "queue")]
     of_job = [[what, samples.id] for what in ("wait", "flows", "logs", "cancel", "pause", "events")]
-    of_node = [["node", what, "n1"] for what in ("drain", "forget", "cordon", "uncordon")]
+    of_node = [["node", what, "n1"] for what in ("drain", "forget", "cordon", "uncordon", "refuse")]
     more = [["submit", job_file], ["plan", job_file], ["describe", "job", samples.id], ["logs", samples.id, EVIL]]
     of_token = [["token", "list"], ["token", "create", "n", "--role", "admin"], ["token", "revoke", "n"], ["whoami"]]
     return [*listed, *of_job, *of_node, *of_token, *more, ["events"], ["probe", "n1", "n2"], ["describe", "node", EVIL]]

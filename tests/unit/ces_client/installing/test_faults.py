@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from doc_pages import ROOT
 from fake_device import CHANGED, UNKNOWN
 
 from ces_client.installing.faults import REMEDIES, Fault, InstallFailed, ssh_fault
@@ -56,3 +59,9 @@ def test_a_failure_names_step_cause_log_and_remedy():
 def test_remedies_can_be_filled_in():
     for name in REMEDIES:
         assert "{" not in Fault("x", name, "y").remedy("root@roof", "roof1")
+
+
+def test_the_page_has_every_fault():
+    table = (ROOT / "docs/node-install.md").read_text().partition("| step | faults |")[2].partition("\n\n")[0]
+    told = {name for row in table.splitlines() for name in re.findall(r"`([a-z-]+)`", row)}
+    assert told == set(REMEDIES)

@@ -6,20 +6,19 @@ import itertools
 import json
 
 import pytest
-from fake_device import CHANGED, FINGERPRINT, KEY, UNKNOWN, FakeDevice
+from fake_device import CHANGED, FINGERPRINT, KEY, UNKNOWN, FakeDevice, sent_files
 
 from ces_client.errors import ApiError, BadInput
 from ces_client.installing import steps
 from ces_client.installing.faults import InstallFailed
 from ces_client.installing.ssh import Ssh
 from ces_client.installing.steps import Installer, Wanted
-from ces_client.installing.wheels import NoWheels, SentFile
+from ces_client.installing.wheels import NoWheels
 from ces_common.messages.identities import Identity
 from ces_common.messages.membership import JoinToken
 from ces_common.roles import Role
 
 SECRET = "ces-join-secret.fingerprint"
-NAMES = ("pip-1-py3-none-any.whl", "ces_edge_agent-1-py3-none-any.whl", "ces-agent.service")
 
 
 class Here:
@@ -77,17 +76,7 @@ class Here:
 
 @pytest.fixture
 def here(client, manager, samples, device, tmp_path, monkeypatch) -> Here:
-    def files(*_):
-        found = []
-        for name in NAMES:
-            path = tmp_path / name
-            path.write_text(name)
-            import hashlib
-
-            found.append(SentFile(name, path, len(name), hashlib.sha256(name.encode()).hexdigest()))
-        return found
-
-    monkeypatch.setattr(steps, "agent_files", files)
+    monkeypatch.setattr(steps, "agent_files", lambda *_: sent_files(tmp_path))
     monkeypatch.setattr(steps, "READY_S", 0.2)
     return Here(client, manager, samples, device)
 
@@ -209,6 +198,34 @@ def test_another_key_than_the_given_one_is_refused(here):
     here.fails("host-key-other", host_key=other)
 
 
+def test_a_device_that_has_applied_must_show_the_key_that_it_claimed(here):
+    other = "SHA256:" + "A" * 43
+    failed = here.fails("host-key-claimed", claimed=(other,))
+    assert other in failed.faults[0].said
+    assert FINGERPRINT in failed.faults[0].said
+    here.device.befall(host_says=UNKNOWN)
+    here.answer = True
+    here.fails("host-key-claimed", claimed=(other,))
+    assert here.asked == []
+    assert here.manager.sent("POST", "nodes/tokens") == []
+
+
+def test_what_a_device_claims_does_not_make_its_key_known(here):
+    """Whoever applies from an address can show that address's key."""
+    here.device.befall(host_says=UNKNOWN)
+    here.fails("host-key-unknown", claimed=(FINGERPRINT,))
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519)"]
+    here.answer = True
+    assert here.install(claimed=("SHA256:" + "A" * 43, FINGERPRINT)).changed
+
+
+def test_nobody_comes_into_a_nodes_place_by_applying_under_its_name(here):
+    here.nodes(here.samples.node("roof1").model_copy(update={"state": "unreachable"}))
+    here.fails("taken", claimed=(FINGERPRINT,))
+    here.fails("taken", claimed=(FINGERPRINT,), dry_run=True)
+    assert here.manager.sent("POST", "nodes/tokens") == []
+
+
 def test_a_changed_host_key_is_refused_even_where_it_is_the_given_one(here):
     here.device.befall(host_says=CHANGED)
     here.answer = True
@@ -303,12 +320,41 @@ def test_a_setting_that_the_agent_does_not_have(here):
     assert "CES_NONSENSE" in failed.value.faults[0].said
 
 
+def test_settings_that_are_wrong_leave_the_agent_of_before_as_it_was(here):
+    def used() -> dict[str, tuple[str, float]]:
+        paths = ("etc/ces/agent.env", "etc/systemd/system/ces-agent.service", "opt/ces/venv")
+        return {path: here.device.files()[path] for path in paths}
+
+    here.install()
+    before, calls = used(), len(here.device.calls())
+    with pytest.raises(InstallFailed, match="settings"):
+        here.install(given={"CES_NONSENSE": "1"})
+    assert used() == before
+    assert not [call for call in here.device.calls()[calls:] if {"stop", "restart", "disable"} & set(call)]
+    assert len(here.manager.sent("POST", "nodes/tokens")) == 1
+
+
 def test_a_manager_that_gives_no_token(here, samples):
     here.manager.on("POST", "nodes/tokens", samples.problem(503, "Busy"))
     with pytest.raises(ApiError):
         here.install()
     assert not [call for call in here.device.calls() if "restart" in call]
     assert "var/lib/ces-agent/join-token" not in here.device.files()
+
+
+def test_a_device_that_asks_for_more_tokens_gets_one(here):
+    here.device.befall(greedy=True)
+    with pytest.raises(InstallFailed, match="ready"):
+        here.install()
+    assert len(here.manager.sent("POST", "nodes/tokens")) == 1
+
+
+def test_a_user_who_keeps_no_known_hosts_is_left_so(here, monkeypatch):
+    monkeypatch.chdir(here.device.folder)
+    here.device.befall(host_says=UNKNOWN, known_hosts="none")
+    assert here.install(host_key=FINGERPRINT).changed
+    assert not (here.device.folder / "none").exists()
+    assert not any("is kept in" in said for said in here.said)
 
 
 def test_a_node_that_is_never_heard(here):

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ces_manager.api import failed_attempts, failure_counts
-from ces_manager.api.auth import PROVEN
+from ces_manager.api.auth import APPLICANTS, PROVEN
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.failure_counts import FailureCounts
 
@@ -57,6 +57,26 @@ async def test_an_address_of_the_old_kind_is_itself_however_it_is_written() -> N
     await ask("192.0.2.1")
     await ask("::ffff:192.0.2.2")
     assert answers == {"::ffff:192.0.2.1": 429, "192.0.2.1": 429, "::ffff:192.0.2.2": 403}
+
+
+async def test_those_who_apply_count_whatever_the_answer_and_keep_nobody_from_joining() -> None:
+    statuses: list[int] = []
+
+    async def takes(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+
+    async def ask(path: str) -> int:
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+
+        await limited({"type": "http", "path": path, "method": "POST", "client": ("192.0.2.1", 1)}, None, send)
+        return statuses[-1]
+
+    limited = FailedAttempts(takes)
+    given = [await ask(APPLICANTS) for _ in range(failed_attempts.APPLICATIONS_AT_ONCE + 1)]
+    assert given == [202] * failed_attempts.APPLICATIONS_AT_ONCE + [429]
+    assert [await ask(path) for path in PROVEN] == [202] * len(PROVEN)
 
 
 async def test_no_more_attempts_are_under_way_than_may_fail() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -18,6 +18,7 @@ from ces_client.client import Client
 from ces_client.errors import ApiError, bad_field
 from ces_client.files import load_topology
 from ces_client.stream import StreamEvent
+from ces_client.view.applicants import applicant_table
 from ces_client.view.drain import drain_view
 from ces_client.view.lists import (
     calendar_text,
@@ -31,7 +32,9 @@ from ces_client.view.lists import (
 from ces_client.view.queue_status import waiting_text
 from ces_common.messages.api import LinkProbeView, NodeView
 from ces_common.messages.events import CloudEvent, JobWaiting
+from ces_common.messages.membership import Applicant
 from ces_common.messages.owner_calendar import EXAMPLE
+from ces_common.roles import Role
 
 M = TypeVar("M", bound=BaseModel)
 CREDENTIAL = {
@@ -48,8 +51,25 @@ def get_jobs(watch: WatchOption = False, output: OutputOption = Output.TABLE) ->
 
 
 def get_nodes(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
-    """List nodes with what they have and what of it is allocated."""
-    _list(lambda client: client.nodes.list(), lambda nodes: node_table(nodes, local_now()), "no nodes", watch, output)
+    """List nodes with what they have and what of it is allocated. Tables of admins show devices that have applied."""
+
+    def fetch(client: Client) -> Iterator[NodeView | Applicant]:
+        yield from client.nodes.list()
+        if output == Output.TABLE and client.whoami().role == Role.ADMIN:
+            yield from client.applicants.list()
+
+    _list(fetch, lambda nodes: node_table(nodes, local_now()), "no nodes", watch, output)
+
+
+def get_applicants(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
+    """List devices that have applied to be made nodes, with what they claim."""
+    _list(
+        lambda client: client.applicants.list(),
+        lambda applicants: applicant_table(applicants, local_now()),
+        "no device has applied",
+        watch,
+        output,
+    )
 
 
 def get_links(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:

@@ -21,6 +21,9 @@ REMEDIES = {
     "its former key: ssh-keygen -R HOST",
     "host-key-other": "it is not the device that was meant, or somebody is on the way: give the fingerprint that it "
     "has itself",
+    "host-key-claimed": "somebody else may have applied under this name, or the address is not the device's own (NAT, "
+    "a proxy): look at the device, then name it as ssh reaches it (ces node accept {node} USER@HOST), or refuse it "
+    "(ces node refuse {node})",
     "no-ssh": "install the OpenSSH client (openssh-client) on this machine",
     "lost": "run the command again: it goes on where it has to",
     # what the device is like

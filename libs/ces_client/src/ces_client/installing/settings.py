@@ -13,8 +13,8 @@ from ces_common.hosts import is_loopback
 OWN = {  # what the command says itself
     "CES_NODE": "--name",
     "CES_MANAGER_URL": "--manager",
-    "CES_JOIN_TOKEN": "nothing: a token is made, and handed over last",
-    "CES_JOIN_TOKEN_FILE": "nothing: a token is made, and handed over last",
+    "CES_JOIN_TOKEN": "nothing: a token is made, and handed over last",  # nosec B105
+    "CES_JOIN_TOKEN_FILE": "nothing: a token is made, and handed over last",  # nosec B105
     "CES_STATE_DIR": "nothing: it is /var/lib/ces-agent",
 }
 NATS_PORT = 4222
@@ -40,7 +40,8 @@ def read_assignments(assignments: Sequence[str]) -> dict[str, str]:
 def settings_for(node: str, manager: str, address: str | None, given: Mapping[str, str]) -> dict[str, str]:
     """All that the agent's file holds; the ``process`` runtime and enforced bandwidth where nothing else is given.
     ``address``: from which the device reaches the manager."""
-    settings = {"CES_NODE": node, "CES_MANAGER_URL": manager, "CES_JOIN_TOKEN_FILE": "/var/lib/ces-agent/join-token"}
+    settings = {"CES_NODE": node, "CES_MANAGER_URL": manager}
+    settings |= {"CES_JOIN_TOKEN_FILE": "/var/lib/ces-agent/join-token"}  # nosec B105
     settings |= {"CES_RUNTIME": "process", "CES_NETWORK": "tc"}
     if address is not None:
         settings["CES_HOST_ADDRESS"] = address

@@ -87,11 +87,14 @@ class Ssh:
     def _known(self, folder: tempfile.TemporaryDirectory[str]) -> Path:
         return Path(folder.name, "known_hosts")
 
-    def remember(self, key: HostKey) -> Path:
-        """Add the key to the user's known hosts, as ssh itself does. Raises OSError, StepFailed."""
+    def remember(self, key: HostKey) -> Path | None:
+        """Add the key to the user's known hosts, as ssh itself does; None where the user keeps none. Raises OSError."""
         done = subprocess.run(["ssh", "-G", "--", self.target], capture_output=True, text=True, check=False)
         named = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("userknownhostsfile ")]
-        path = Path(named[0][0] if named and named[0] else "~/.ssh/known_hosts").expanduser()
+        name = named[0][0] if named and named[0] else "~/.ssh/known_hosts"
+        if name == "none":
+            return None
+        path = Path(name).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with path.open("a") as file:
             file.write(key.line + "\n")
@@ -166,8 +169,9 @@ class Ssh:
                     step = str(told["step"])[:40]
                     on_step(step)
                 elif "want" in told and token is not None:
+                    made, token = token().encode(), None  # a device that asks again gets no other one
                     with suppress(BrokenPipeError):
-                        process.stdin.write(token().encode() + b"\n")
+                        process.stdin.write(made + b"\n")
                         process.stdin.flush()
                 elif isinstance(told.get("done"), dict):
                     return dict(told["done"])

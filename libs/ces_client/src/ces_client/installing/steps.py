@@ -29,7 +29,8 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True)
 class Wanted:
-    """``host_key``: its fingerprint, where the user gave it; ``wheels``: the folder that they are kept in."""
+    """``host_key``: its fingerprint, where the user gave it; ``claimed``: those that the device gave when it applied,
+    if it did; ``wheels``: the folder that they are kept in."""
 
     node: str
     manager: str
@@ -37,6 +38,7 @@ class Wanted:
     given: Mapping[str, str]
     wheels: Path
     host_key: str | None = None
+    claimed: tuple[str, ...] = ()
     dry_run: bool = False
 
 
@@ -76,6 +78,9 @@ class Installer:
             sent = self._files(facts, wanted.wheels)
             order = _order(wanted.node, agent, sent)
             todo = steps_to(facts, order["digest"], order["settings_digest"])
+            if wanted.claimed and known is not None and todo:
+                said = f"node {wanted.node} is known already, and who applied under its name may be another device"
+                self._fail("preflight", "taken", said)
             if wanted.dry_run:
                 return Outcome(wanted.node, False, todo, time.monotonic() - began)
             since = time.time()
@@ -133,9 +138,12 @@ class Installer:
         wrong = self._ssh.try_host_key()
         if wrong is not None and wrong.name != "host-key-unknown":
             raise StepFailed(wrong)
-        if wrong is None and wanted.host_key is None:
+        if wrong is None and wanted.host_key is None and not wanted.claimed:
             return
         key = self._ssh.offered_key()
+        if wanted.claimed and key.fingerprint not in wanted.claimed:
+            said = f"who applied claims {', '.join(wanted.claimed)}; the device shows {key.fingerprint} ({key.kind})"
+            self._fail("host key", "host-key-claimed", said)
         if wanted.host_key is not None and key.fingerprint != wanted.host_key:
             self._fail("host key", "host-key-other", f"the device shows {key.fingerprint} ({key.kind})")
         if wrong is None:
@@ -145,8 +153,8 @@ class Installer:
             self._fail("host key", "host-key-unknown", said)
         # This connection and all that follow take this key and no other.
         self._ssh.pin(key)
-        if not wanted.dry_run:
-            self._say(f"{key.fingerprint} is kept in {self._ssh.remember(key)}")
+        if not wanted.dry_run and (path := self._ssh.remember(key)) is not None:
+            self._say(f"{key.fingerprint} is kept in {path}")
 
     def _facts(self, wanted: Wanted) -> Facts:
         """Raises StepFailed, or _Faults with all that keeps an agent from running there."""

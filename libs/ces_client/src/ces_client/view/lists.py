@@ -19,6 +19,7 @@ from ces_client.view.queue_status import dominant_part, job_names, reason_text, 
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import QueueStatusView
+from ces_common.messages.membership import Applicant
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
@@ -40,11 +41,17 @@ def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
     return table
 
 
-def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
+def node_table(nodes: Sequence[NodeView | Applicant], now: datetime) -> Table:
+    """Devices that have applied are no nodes yet: little is known of them."""
     columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD")
     optional = ("ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
     table = plain_table(*columns, right=("TASKS",), wrapped=(), optional=optional)
     for node in nodes:
+        if isinstance(node, Applicant):
+            unknown = (DASH, DASH, DASH)
+            arch = node.arch or DASH
+            table.add_row(node.name, state_text(node.state), *unknown, arch, *unknown, since(node.applied_at, now))
+            continue
         table.add_row(
             node.name,
             _node_state(node),

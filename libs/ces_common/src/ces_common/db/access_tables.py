@@ -24,6 +24,21 @@ class JoinTokenRow(Base):
     used_for: Mapped[str | None] = mapped_column(String(64))
 
 
+class ApplicantRow(Base):
+    """A device that has applied to be made a node: ``address``, from which it did, and what it claims. ``network``:
+    that address, or in IPv6 the /64 that it lies in."""
+
+    __tablename__ = "applicants"
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    address: Mapped[str] = mapped_column(String(64), primary_key=True)
+    network: Mapped[str] = mapped_column(String(64))
+    user: Mapped[str] = mapped_column(String(32))
+    port: Mapped[int] = mapped_column(Integer)
+    arch: Mapped[str | None] = mapped_column(String(32))
+    host_keys: Mapped[list[str]] = mapped_column(Json(list[str]))
+    ends_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
+
+
 class AccessTokenRow(Base):
     """An access token: ``id`` is in it, of the rest only ``hash`` (SHA-256) is kept. ``tenants``: none for all. Its
     name stays taken when it is revoked: events name it."""

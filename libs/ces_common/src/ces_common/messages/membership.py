@@ -7,12 +7,52 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from ces_common.fields import MAX_LABELS, Document, NodeName
+from ces_common.fields import ARCH, MAX_LABELS, Document, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.cards import Card, Cards
 from ces_common.quantities import LARGEST
 from ces_common.runtime import RuntimeKind
+
+LOGIN_NAME = r"^[a-z_][a-z0-9_.-]{0,31}$"
+FINGERPRINT = r"^SHA256:[A-Za-z0-9+/]{43}$"
+MOST_HOST_KEYS = 4
+LoginName = Annotated[str, Field(pattern=LOGIN_NAME)]
+HostKeys = Annotated[list[Annotated[str, Field(pattern=FINGERPRINT)]], Field(min_length=1, max_length=MOST_HOST_KEYS)]
+"""Fingerprints of a device's ssh host keys, as ``ssh-keygen -l`` shows them."""
+
+
+class ApplicantRequest(Document):
+    """``POST /v1/applicants``, which nobody has to prove anything for: a device asks to be made a node. ``user`` and
+    ``port``: how an operator's ssh may come to it."""
+
+    name: NodeName
+    host_keys: HostKeys
+    user: LoginName = "root"
+    port: Annotated[int, Field(ge=1, le=65535)] = 22
+    arch: Annotated[str, Field(pattern=ARCH)] | None = None
+
+
+class Applicant(Message):
+    """A device that has applied. ``address``: from which it did; all else is what it claims, and nothing of that is
+    believed."""
+
+    name: NodeName
+    state: Literal["applied"] = "applied"
+    address: Annotated[str, Field(max_length=64)]
+    user: LoginName
+    port: Annotated[int, Field(ge=1, le=65535)]
+    arch: Annotated[str, Field(pattern=ARCH)] | None = None
+    host_keys: HostKeys
+    applied_at: datetime
+    ends_at: datetime
+
+
+class RefusedApplicants(Message):
+    """``addresses``: from which devices had applied under this name."""
+
+    name: str
+    addresses: list[str]
 
 
 class JoinToken(Message):

@@ -11,6 +11,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
 from ces_manager.api import (
+    applicants,
     audits,
     cluster,
     dashboard,
@@ -33,7 +34,7 @@ from ces_manager.api.metrics import RequestMetrics, metrics_route
 from ces_manager.api.pages import page_routes
 
 ROUTERS = (
-    *(jobs.router, cluster.router, dashboard.router, audits.router, energy.router),
+    *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router, energy.router),
     *(regions.router, tokens.router, sessions.router, secrets.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter

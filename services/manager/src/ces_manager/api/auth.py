@@ -1,6 +1,6 @@
 """Authentication by access tokens, and the roles that routes need. Health, the API's description and the dashboard's
-own files are open, and so are requests that bring another proof: a join token, a node's key, a code. Metrics have a
-token of their own beside those of operators."""
+own files are open, and so are requests that bring another proof: a join token, a node's key, a code. Devices that apply
+bring none. Metrics have a token of their own beside those of operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ log = structlog.get_logger()
 IDENTITY = "identity"
 
 SESSIONS = "/v1/sessions"
+APPLICANTS = "/v1/applicants"  # what is posted there needs no proof, since it admits nobody
 PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", SESSIONS})  # what is posted there proves itself
+POSTED = PROVEN | {APPLICANTS}
 HEALTH = frozenset({"/healthz", "/readyz"})
 UNTOLD = HEALTH | {METRICS}  # asked so often that the access log leaves them out
 PAGES = frozenset({"/", "/ui"})  # which lead to the dashboard
@@ -93,7 +95,7 @@ class BearerAuth:
 
 def is_open(method: str, path: str) -> bool:
     """Whether it needs no token."""
-    return path in OPEN or path.startswith(UI) or (method == "POST" and path in PROVEN)
+    return path in OPEN or path.startswith(UI) or (method == "POST" and path in POSTED)
 
 
 def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:

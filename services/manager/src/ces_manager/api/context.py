@@ -24,6 +24,7 @@ from ces_manager.live.feed import LiveFeed
 from ces_manager.live.look import Looker
 from ces_manager.measurements import Measurements
 from ces_manager.network.prober import Prober
+from ces_manager.nodes.applicants import APPLICATIONS_AT_ONCE, APPLICATIONS_PER_S
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
@@ -52,8 +53,10 @@ class Context:
     region: str | None = None  # this one's name, where it is one of several
     address_block: IPv4Network = WORKERS  # of workers
     authority: Authority | None = None  # None where the API is plain HTTP
+    max_applicants: int = 0  # devices that may have applied to be made nodes, at a time
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
+    applications: SenderRate = field(default_factory=lambda: SenderRate(APPLICATIONS_PER_S, APPLICATIONS_AT_ONCE))
     events: EventTail = field(init=False)
     live: LiveFeed = field(init=False)
     replays: Replays = field(init=False)

@@ -23,6 +23,7 @@ from ces_common.messages.membership import JoinRequest, JoinToken, JoinTokenRequ
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
+from ces_manager.nodes.applicants import forget_applicants
 from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
 from ces_manager.plans.addresses import Exhausted, next_subnet
@@ -94,6 +95,7 @@ def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = WORKERS) -
     row.arch, row.labels = request.arch, request.labels
     row.runtime, row.network, row.host_address = request.runtime.value, request.network, request.host_address
     row.public_key, row.joined_at, row.version = request.public_key, tx.now, tx.version
+    forget_applicants(tx, row.name)
     row.confinement = None  # until its agent, which may be another one, has told
     tx.session.flush()
     if joined:

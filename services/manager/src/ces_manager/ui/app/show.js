@@ -224,7 +224,7 @@ const SHAPES = {
 const LOOKS = {
   "ring wait": "queued past waiting silent",
   "half busy": "planned preparing starting pending connecting held",
-  "half wait": "resuming",
+  "half wait": "resuming applied",
   "disc good": "running elsewhere ready up live here committed",
   "arrows wait": "resizing rescheduling stopping",
   "bars still": "paused suspended",

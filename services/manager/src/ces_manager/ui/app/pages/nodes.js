@@ -1,6 +1,7 @@
 /** All nodes: what is allocated beside what is used. */
 import { nodes } from "../live.js";
 import { address } from "../main.js";
+import { Applicants } from "../parts/applicants.js";
 import { Chips, Filter, matches, typedWords } from "../parts/filter.js";
 import { nodeColumns, nodeStates } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
@@ -42,5 +43,6 @@ export default function Nodes() {
         choices=${choices.filter(({ count, value }) => count || value === state)} />
     </div>
     <${Rows} caption=${t("Nodes")} columns=${nodeColumns()} items=${found}
-      keyOf=${(/** @type {any} */ node) => node.name} usual="name" empty=${empty} />`;
+      keyOf=${(/** @type {any} */ node) => node.name} usual="name" empty=${empty} />
+    <${Applicants} />`;
 }
