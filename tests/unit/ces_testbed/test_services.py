@@ -39,6 +39,7 @@ def test_an_agent_lives_in_its_host_only_with_tc(tmp_path: Path) -> None:
     assert isolated.namespace == "ces-lab-n1"
     assert isolated.env["CES_DATA_PLANE"] == "ces-lab-n1-dp"
     assert isolated.env["CES_NODE_CPU"] == "1"
+    assert isolated.env["CES_MEASURE"] == "false", "all share one machine"
     assert isolated.env["CES_NODE_LABELS"] == "site=roof"
     assert isolated.argv[2:4] == ["ces_testbed.enter", "ces-lab-n1"]
     plain = services.agent_service(layout(tmp_path, "none"), node, "token", "127.0.0.1")

@@ -14,10 +14,12 @@ from ces_client.view.confinement import confinement_text
 from ces_client.view.deadline import deadline_text
 from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate, since, state_text
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
+from ces_client.view.scores import category_text, level_text, raw_text
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import QueueStatusView
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
+from ces_common.messages.scores import NodeScores
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 
@@ -39,8 +41,10 @@ def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
 
 
 def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
-    columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD")
-    optional = ("ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
+    """With a column of levels where any node has been measured."""
+    level = ("LEVEL",) if any(node.scores is not None for node in nodes) else ()
+    columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD", *level)
+    optional = (*level, "ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
     table = plain_table(*columns, right=("TASKS",), wrapped=(), optional=optional)
     for node in nodes:
         table.add_row(
@@ -54,6 +58,7 @@ def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
             node.network,
             str(len(node.allocations)),
             since(node.last_heartbeat, now),
+            *([level_text(node.scores)] if level else []),
         )
     return table
 
@@ -168,6 +173,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("address", f"{node.host_address}, workers in {node.subnet}"),
         ("last heard", DASH if node.last_heartbeat is None else f"{since(node.last_heartbeat, now)} ago"),
         ("tasks", ", ".join(node.allocations) or DASH),
+        *_score_facts(node.scores, now),
         ("data", ", ".join(node.datasets) or DASH),
     ]
     if node.cards:
@@ -180,6 +186,16 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     if links:
         parts += [Text(), link_table(links)]
     return Group(*parts)
+
+
+def _score_facts(scores: NodeScores | None, now: datetime) -> list[tuple[str, str]]:
+    if scores is None:
+        return [("level", "not measured")]
+    return [
+        ("level", f"{level_text(scores)} of 10, measured {since(scores.at, now)} ago"),
+        ("scores", ", ".join(category_text(each) for each in scores.categories) or DASH),
+        *(("measured", raw_text(each)) for each in scores.raw),
+    ]
 
 
 def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:
