@@ -4,6 +4,7 @@ that it takes does not depend on them. Needs ``onnx``: ``python deploy/inference
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import onnx
@@ -16,7 +17,7 @@ CLASSES = 10
 
 def model() -> onnx.ModelProto:
     nodes, shapes, flowing = [], [], "image"
-    for layer, (taken, given) in enumerate(zip(CHANNELS, CHANNELS[1:], strict=False)):
+    for layer, (taken, given) in enumerate(itertools.pairwise(CHANNELS)):
         weights = _constant(f"weights{layer}", (given, taken, 3, 3), shapes, nodes)
         attributes = {"strides": [2, 2], "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
         nodes.append(helper.make_node("Conv", [flowing, weights], [f"conv{layer}"], **attributes))
@@ -39,9 +40,7 @@ def model() -> onnx.ModelProto:
     return made
 
 
-def _constant(
-    name: str, shape: tuple[int, ...], shapes: list[onnx.TensorProto], nodes: list[onnx.NodeProto]
-) -> str:
+def _constant(name: str, shape: tuple[int, ...], shapes: list[onnx.TensorProto], nodes: list[onnx.NodeProto]) -> str:
     shapes.append(helper.make_tensor(f"{name}-shape", TensorProto.INT64, [len(shape)], shape))
     value = helper.make_tensor(f"{name}-value", TensorProto.FLOAT, [1], [0.01])
     nodes.append(helper.make_node("ConstantOfShape", [f"{name}-shape"], [name], value=value))

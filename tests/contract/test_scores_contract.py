@@ -59,7 +59,8 @@ def test_what_a_node_tells_is_news_once_and_shown(world: World) -> None:
     assert intake.says("a", 4.0)
     assert not intake.says("a", 4.0)
     found = shown(world, "a")
-    assert found is not None and found.level == 7.0
+    assert found is not None
+    assert found.level == 7.0
     assert [(each.kind, round(each.score, 6)) for each in found.raw] == [("integer", 4.0)]
     assert not intake.says("nobody", 1.0)
     assert len(world.events()) == before, "nothing is decided by it"

@@ -33,7 +33,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
 
 
 def told(cluster: FaultCluster) -> NodeScores | None:
-    return cluster.client.nodes.get(NODE).scores
+    scores: NodeScores | None = cluster.client.nodes.get(NODE).scores
+    return scores
 
 
 def measured_again(cluster: FaultCluster) -> NodeScores:
@@ -71,7 +72,8 @@ def test_what_it_tells_at_join_is_shown(cluster: FaultCluster) -> None:
     assert scores is not None
     assert {each.kind for each in scores.raw} >= {"integer", "float", "memory", "network"}
     assert {each.threads for each in scores.raw if each.kind == "integer"} == {1, CPUS}
-    assert scores.level is not None and 0 < scores.level < 10
+    assert scores.level is not None
+    assert 0 < scores.level < 10
     assert {each.category for each in scores.categories} >= {"computing", "core", "memory", "communication"}
 
 

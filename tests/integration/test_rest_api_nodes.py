@@ -309,7 +309,7 @@ async def test_how_fast_a_node_is_as_its_agent_tells(api: Api) -> None:
     assert (await api.http.get("/v1/nodes/n1")).json()["scores"] is None
     await api.bus.publish(subjects.report("n1", "scores"), report.encode())
     async with asyncio.timeout(60):
-        while (found := (await api.http.get("/v1/nodes/n1")).json()["scores"]) is None:
+        while (found := (await api.http.get("/v1/nodes/n1")).json()["scores"]) is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert (found["level"], found["noisy"], found["raw"][0]["score"]) == (5.0, False, 1.0)
     assert (await api.http.get("/v1/nodes")).json()["items"][0]["scores"] == found

@@ -88,7 +88,9 @@ def test_whatever_an_agent_tells_can_be_shown(rates: list[float], kind: Kind) ->
 def test_a_faster_node_has_no_lower_level(one: float, other: float) -> None:
     slow, fast = sorted((one, other))
     levels = [level_of({"computing": each, "core": each, "memory": 1.0}) for each in (slow, fast)]
-    assert levels[0] is not None and levels[1] is not None and levels[0] <= levels[1]
+    assert levels[0] is not None
+    assert levels[1] is not None
+    assert levels[0] <= levels[1]
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ QUIET = scores(2.0, 2.02, 2.0, 2.0, 1.99)
 
 def test_a_node_in_full_shows_every_level_with_its_source() -> None:
     shown = "\n".join(wide(node_detail(node(scores=QUIET), [], NOW)))
-    assert "6 of 10, measured 3m ago" in shown
+    assert "6 of 10, measured 3m00s ago" in shown
     assert "computing 2 (integer)" in shown
-    assert "integer, 2 threads: 80 kpowers/s, score 2, spread 1.5 %; pow" in shown
+    assert "integer, 2 threads: 32 kpowers/s, score 2, spread 1.5 %; pow" in shown
     assert "not measured" in "\n".join(wide(node_detail(node(), [], NOW)))
 
 

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import psutil
 import pytest
 
 from ces_edge_agent.scores import kernels
@@ -14,7 +15,7 @@ from ces_edge_agent.scores.kernels import MODEL, Absent, make, prepare
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.mark.parametrize(("kind", "work"), [("integer", 8), ("float", 8192), ("memory", 2**20)])
+@pytest.mark.parametrize(("kind", "work"), [("integer", 4), ("float", 8192), ("memory", 2**20)])
 def test_what_every_agent_can_do(kind: str, work: float) -> None:
     kernel = make(kind, 1)  # type: ignore[arg-type]
     assert [kernel.step(), kernel.step()] == [work, work]
@@ -44,7 +45,7 @@ def test_what_is_not_installed_is_absent(kind: str, monkeypatch: pytest.MonkeyPa
 
 def test_memory_is_copied_only_where_enough_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     free = SimpleNamespace(available=2**30)
-    monkeypatch.setattr(kernels.psutil, "virtual_memory", lambda: free)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
     assert "of 12 MiB" in make("memory", 5).source, "five of it, of an eighth of 1 GiB"
     free.available = 2**25
     with pytest.raises(Absent, match="too little memory"):
@@ -62,7 +63,8 @@ def test_the_network_passes_bytes_and_ends_its_sender() -> None:
 def test_the_model_is_the_one_that_its_script_makes() -> None:
     pytest.importorskip("onnx")
     spec = importlib.util.spec_from_file_location("inference_model", ROOT / "deploy/inference_model.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.FILE == MODEL

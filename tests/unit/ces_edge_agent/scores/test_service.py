@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -54,12 +54,12 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 @asynccontextmanager
-async def running(scores: Scores) -> AsyncIterator[Callable[[Callable[[], bool]], object]]:
+async def running(scores: Scores) -> AsyncIterator[Callable[[Callable[[], bool]], Awaitable[None]]]:
     task = asyncio.create_task(scores.run())
 
     async def until(condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(60):
-            while not condition():
+            while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
 
     try:
@@ -74,7 +74,8 @@ async def test_a_node_is_measured_once_and_the_next_agent_knows(node: Node) -> N
     assert first.report is None
     async with running(first) as until:
         await until(lambda: node.told == 1)
-    assert first.report is not None and first.report.measurements == [FOUND]
+    assert first.report is not None
+    assert first.report.measurements == [FOUND]
     again = node.scores()
     assert again.report == first.report
     async with running(again):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,13 +20,11 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """``kind``: its file system; ``free``: bytes."""
     made = SimpleNamespace(kind="ext4", free=2**40)
     monkeypatch.setattr(storage, "_kind_of", lambda _: made.kind)
-    monkeypatch.setattr(storage.os, "statvfs", lambda _: SimpleNamespace(f_bavail=made.free, f_frsize=1))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=made.free, f_frsize=1))
     return made
 
 
-@pytest.mark.parametrize(
-    ("first_s", "size"), [(0.001, 8 * MIB), (0.05, 4 * MIB), (1.0, MIB), (0.0, 8 * MIB)]
-)
+@pytest.mark.parametrize(("first_s", "size"), [(0.001, 8 * MIB), (0.05, 4 * MIB), (1.0, MIB), (0.0, 8 * MIB)])
 def test_a_slow_disk_is_written_less(first_s: float, size: int) -> None:
     assert size_for(first_s) == size
 

@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
             continue
         try:
             print(_measured(run, window, folder).model_dump_json(), flush=True)
-        except (Absent, OSError, EOFError, ValueError) as error:
+        except (Absent, OSError, EOFError) as error:
             print(f"{run.kind} with {run.threads} threads is not measured: {error}", file=sys.stderr)
 
 

@@ -75,7 +75,7 @@ def _python() -> str:
 
 def _integer() -> Kernel:
     base, modulus = (1 << 511) - 187, (1 << 512) - 569
-    exponent, some = (1 << 63) - 25, 8
+    exponent, some = (1 << 63) - 25, 4
 
     def step() -> float:
         for _ in repeat(None, some):

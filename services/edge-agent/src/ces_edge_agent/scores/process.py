@@ -1,4 +1,4 @@
-"""The process that measures, as the agent runs it: for so long at most, and not a moment longer than the node is free."""
+"""The process that measures, as the agent runs it: for so long at most, and only while the node is free."""
 
 from __future__ import annotations
 

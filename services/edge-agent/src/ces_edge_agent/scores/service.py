@@ -55,7 +55,7 @@ class Scores:
     ) -> None:
         self._node, self._on, self._file, self._key = node, on, file, key
         self._measuring, self._busy, self._changed = measuring, busy, changed
-        self._wanted, self._running = asyncio.Event(), False
+        self._wanted = asyncio.Event()
         self.report = self._load() if on else None
         if self.report is None:
             self._wanted.set()
@@ -68,17 +68,14 @@ class Scores:
     async def run(self) -> None:
         while self._on:
             await self._wanted.wait()
-            while self._busy() is not None:
+            while self._busy() is not None:  # noqa: ASYNC110
                 await asyncio.sleep(LOOK_S)
-            self._running = True
             try:
                 found = await self._measuring.measure(self._busy)
             except (Interrupted, OSError) as error:
                 log.info("measuring was interrupted, and is tried again later", why=str(error))
                 await self._pause()
                 continue
-            finally:
-                self._running = False
             self._wanted.clear()
             self._take(found)
 
@@ -92,7 +89,7 @@ class Scores:
 
     async def answer(self, _: Message) -> bytes:
         """To whoever asks for it. Raises RemoteError where it cannot be done now."""
-        why = OFF if not self._on else UNDER_WAY if self._running else self._busy()
+        why = OFF if not self._on else UNDER_WAY if self.pids else self._busy()
         if why is not None:
             raise RemoteError("not-measured", why)
         self._wanted.set()

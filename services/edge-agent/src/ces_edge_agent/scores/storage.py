@@ -34,7 +34,7 @@ def measure_disk(folder: Path, clock: Callable[[], float] = time.monotonic) -> M
         began = clock()
         first_s = _write(file.fileno(), _MIB, clock)
         size = size_for(first_s)
-        rates = []
+        rates: list[float] = []
         while len(rates) < REPEATS and (len(rates) < 2 or clock() - began < PATIENCE_S):
             rates.append(size / max(_write(file.fileno(), size, clock), 1e-9))
     return Measurement(kind="disk", rates=rates, source=f"writes of {size // _MIB} MiB each forced onto {kind or 'it'}")

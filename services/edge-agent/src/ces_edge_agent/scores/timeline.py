@@ -6,6 +6,7 @@ counted are windows of whole periods, wherever they begin: each of them has the 
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -29,4 +30,4 @@ def window_rates(timelines: Sequence[Timeline], begin: float, window_s: float, r
     """The rate of all timelines together in each of so many windows, one behind the other; work per second."""
     edges = [begin + number * window_s for number in range(repeats + 1)]
     done = [sum(work_at(timeline, edge) for timeline in timelines) for edge in edges]
-    return [(later - earlier) / window_s for earlier, later in zip(done, done[1:], strict=False)]
+    return [(later - earlier) / window_s for earlier, later in itertools.pairwise(done)]

@@ -50,11 +50,14 @@ def measure(run: Run, window_s: float) -> Measurement:
             pipe.close()
         for process in processes:
             process.join()
+    rates = window_rates([timeline for timeline, _ in told], begin, window_s, REPEATS)
+    if min(rates) <= 0:
+        raise Absent("others left it no CPU for as long as a repeat")
     return Measurement(
         kind=run.kind,
         threads=run.threads,
         cores=run.cores,
-        rates=window_rates([timeline for timeline, _ in told], begin, window_s, REPEATS),
+        rates=rates,
         others=None if look is None else round(look.others, 3),
         source=sources[0],
     )

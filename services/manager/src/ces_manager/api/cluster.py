@@ -241,7 +241,7 @@ async def measure(request: Request, node: PathName) -> NodeView:
     try:
         await context.bus.request(subjects.agent_rpc(node, "measure"), timeout_s=scores.ANSWER_S)
     except RemoteError as error:
-        raise Conflict(f"node {node} does not measure: {error}") from error
+        raise Conflict(f"node {node} does not measure: {error.message}") from error
     return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
 
 
