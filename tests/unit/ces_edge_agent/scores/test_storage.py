@@ -41,8 +41,8 @@ class Clock:
 
 
 def test_five_repeats_of_a_fast_disk_and_nothing_is_left(disk: SimpleNamespace, tmp_path: Path) -> None:
-    found = measure_disk(tmp_path, Clock(0.05))
-    assert found.rates == pytest.approx([4 * MIB / 0.05] * 5)
+    found = measure_disk(tmp_path, Clock(0.03))
+    assert found.rates == pytest.approx([6 * MIB / 0.03] * 5)
     assert "ext4" in found.source
     assert list(tmp_path.iterdir()) == []
 

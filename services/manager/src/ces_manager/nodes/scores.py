@@ -16,7 +16,7 @@ from ces_manager.errors import Conflict
 from ces_manager.nodes.rows import node_row
 
 ANSWER_S: Final = 5.0  # for an agent's answer that it begins
-CHANGES_PER_S, CHANGES_AT_ONCE = 1 / 60, 4
+CHANGES_PER_S, CHANGES_AT_ONCE = 0.02, 4
 _TOLD = select(NodeRow.name, NodeRow.measured).where(NodeRow.name.in_(bindparam("nodes", expanding=True)))
 
 
