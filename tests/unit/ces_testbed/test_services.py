@@ -56,6 +56,12 @@ def test_only_the_manager_is_told_the_database_and_the_signing_key(tmp_path: Pat
     assert not {"CES_DATABASE_URL", "CES_AGENT_SIGNING_KEY_FILE", "CES_ADMIN_TOKEN_FILE"} & set(scheduler.env)
 
 
+def test_agents_that_share_a_machine_measure_it_only_where_that_is_set(tmp_path: Path) -> None:
+    told = with_settings(tmp_path, CES_MEASURE="true")
+    agent = services.agent_service(told, default_topology().nodes[0], "token", "198.18.0.2")
+    assert agent.env["CES_MEASURE"] == "true"
+
+
 def with_settings(root: Path, **settings: str) -> Layout:
     spec = ClusterSpec(name="lab", topology=default_topology(), network="tc", settings=settings)
     return Layout(spec, Files(root), PORTS, "198.18.0.1")
@@ -79,7 +85,7 @@ def test_what_a_cluster_decides_itself_cannot_be_set(tmp_path: Path) -> None:
         services.agent_service(told, default_topology().nodes[0], "token", "198.18.0.2"),
     ]
     own = {name for service in made for name in service.env if re.match("CES_(?!TESTBED_)", name)}
-    may_be_set = {"CES_LOG_LEVEL", "CES_LEASE_S", "CES_LEASE_MARGIN_S", "CES_UNREACHABLE_S"}
+    may_be_set = {"CES_LOG_LEVEL", "CES_LEASE_S", "CES_LEASE_MARGIN_S", "CES_UNREACHABLE_S", "CES_MEASURE"}
     assert own - may_be_set <= services.DECIDED.keys()
     assert not may_be_set & services.DECIDED.keys()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_edge_agent.scores.timeline import window_rates, work_at
@@ -29,8 +29,8 @@ def under_quota(share: float, step_s: float, phase_s: float, until: float) -> li
         while left > 1e-12:
             into = (now + phase_s) % PERIOD_S
             runs = share * PERIOD_S - into
-            if runs <= 1e-12:
-                now += PERIOD_S - into
+            if runs <= 1e-9:
+                now += PERIOD_S - into + 1e-9  # surely into the next one, whatever is rounded
                 continue
             took = min(left, runs)
             now, left = now + took, left - took
@@ -39,7 +39,8 @@ def under_quota(share: float, step_s: float, phase_s: float, until: float) -> li
     return timeline
 
 
-@given(st.sampled_from([0.25, 0.5, 1.0]), st.floats(0.0, 0.0999), st.floats(0.0001, 0.001))
+@settings(max_examples=40)
+@given(st.sampled_from([0.25, 0.5, 1.0]), st.floats(0.0, 0.0999), st.floats(0.0005, 0.001))
 def test_a_quota_is_found_whatever_its_phase(share: float, phase_s: float, step_s: float) -> None:
     """Windows of two periods; a step of a millisecond is a fiftieth of what a quarter leaves of them."""
     timeline = under_quota(share, step_s, phase_s, 1.3)
