@@ -11,6 +11,7 @@ import pytest
 
 from ces_edge_agent.scores import kernels
 from ces_edge_agent.scores.kernels import MODEL, Absent, make, prepare
+from ces_edge_agent.scores.plan import KINDS
 
 ROOT = Path(__file__).parents[4]
 
@@ -31,6 +32,11 @@ def test_matrices_and_inference_where_their_libraries_are(monkeypatch: pytest.Mo
         kernel = make(kind, 1)  # type: ignore[arg-type]
         assert kernel.step() == work
         assert by in kernel.source
+
+
+def test_what_is_there_is_known_without_loading_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "find_spec", lambda _: None)
+    assert [kind for kind in KINDS if kernels.installed(kind)] == list(KINDS[:5])
 
 
 @pytest.mark.parametrize("kind", ["matrix", "inference"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from ces_edge_agent.scores.plan import ALONE, LIMIT_S, Cores, Run, lasts_s, runs_on, window_s
+from ces_common.messages.scores import Kind
+from ces_edge_agent.scores.plan import ALONE, KINDS, LIMIT_S, PERIOD_S, Cores, Run, lasts_s, runs_on, window_s
 from ces_edge_agent.scores.storage import PATIENCE_S
 
 TWO_TYPES = [Cores("capacity 1024", [4, 5]), Cores("capacity 446", [0, 1, 2, 3])]
@@ -30,10 +33,16 @@ def test_each_type_of_core_is_measured_alone_on_one_of_its_own() -> None:
     ]
 
 
+@pytest.mark.parametrize("kinds", [KINDS, KINDS[:5]])
 @pytest.mark.parametrize("types", [1, 2, 3])
-def test_everything_fits_into_the_time(types: int) -> None:
-    runs = runs_on([Cores(f"type {number}", [2 * number, 2 * number + 1]) for number in range(types)])
+def test_everything_fits_into_the_time(types: int, kinds: Sequence[Kind]) -> None:
+    runs = runs_on([Cores(f"type {number}", [2 * number, 2 * number + 1]) for number in range(types)], kinds)
     window = window_s(len(runs))
     timed = sum(1 for run in runs if run.kind != "disk")
     assert timed * lasts_s(window) + PATIENCE_S < LIMIT_S
-    assert window in (pytest.approx(0.1), pytest.approx(0.2)), "whole periods of a quota"
+    assert round(window / PERIOD_S, 9) in (1, 2, 3), "whole periods of a quota"
+
+
+def test_where_less_is_measured_each_has_more_time() -> None:
+    one = [Cores("", [0, 1])]
+    assert window_s(len(runs_on(one, KINDS[:5]))) > window_s(len(runs_on(one)))

@@ -17,9 +17,9 @@ import psutil
 
 from ces_common.messages.scores import Measurement
 from ces_edge_agent import linux
-from ces_edge_agent.scores.kernels import Absent
+from ces_edge_agent.scores.kernels import Absent, installed
 from ces_edge_agent.scores.machine import core_types
-from ces_edge_agent.scores.plan import LIMIT_S, Run, lasts_s, runs_on, window_s
+from ces_edge_agent.scores.plan import KINDS, LIMIT_S, Run, lasts_s, runs_on, window_s
 from ces_edge_agent.scores.storage import PATIENCE_S, measure_disk
 from ces_edge_agent.scores.workers import measure
 
@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     linux.die_with_parent(signal.SIGKILL)
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     lowest_priority()
-    runs = runs_on(core_types(os.sched_getaffinity(0)))
+    runs = runs_on(core_types(os.sched_getaffinity(0)), [kind for kind in KINDS if installed(kind)])
     window = window_s(len(runs))
     for run in runs:
         needs_s = PATIENCE_S if run.kind == "disk" else lasts_s(window)

@@ -9,9 +9,10 @@ import os
 import platform
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ import psutil
 from ces_common.messages.scores import Kind
 from ces_edge_agent import linux
 
+_NEEDED: Final[Mapping[Kind, str]] = {"matrix": "numpy", "inference": "onnxruntime"}
 MODEL: Final = Path(__file__).with_name("inference.onnx")
 _COPIED: Final = 2**20
 _BUFFER, _LEAST_BUFFER = 16 * 2**20, 4 * 2**20
@@ -44,9 +46,14 @@ class Kernel:
     close: Callable[[], object] = lambda: None
 
 
+def installed(kind: Kind) -> bool:
+    """Whether what this kind needs is there; whether it works is seen when it is loaded."""
+    return kind not in _NEEDED or find_spec(_NEEDED[kind]) is not None
+
+
 def prepare(kind: Kind) -> None:
     """Load what this kind needs, before processes are forked that would each load it. Raises Absent."""
-    needed = {"matrix": "numpy", "inference": "onnxruntime"}.get(kind)
+    needed = _NEEDED.get(kind)
     if needed is None:
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -16,7 +16,8 @@ PERIOD_S: Final = 0.1
 """Of a control group's quota, unless it was set otherwise."""
 _SPARE_S: Final = 0.05  # of each run, for processes to begin and end
 _BUDGET_S: Final = 12.5
-_KINDS: Final[Sequence[Kind]] = ("integer", "float", "memory", "network", "disk", "matrix", "inference")
+_MOST_PERIODS: Final = 3
+KINDS: Final[Sequence[Kind]] = ("integer", "float", "memory", "network", "disk", "matrix", "inference")
 """Those that every node can do come first: time may run out."""
 ALONE: Final = frozenset({"disk", "network"})
 """Kinds of which the machine has one, whatever the number of its cores."""
@@ -40,11 +41,11 @@ class Run:
     cpu: int | None = None
 
 
-def runs_on(types: Sequence[Cores]) -> list[Run]:
-    """One thread on each type of core, and as many threads as there are CPUs."""
+def runs_on(types: Sequence[Cores], kinds: Sequence[Kind] = KINDS) -> list[Run]:
+    """One thread on each type of core, and as many threads as there are CPUs. ``kinds``: those that can be measured."""
     many = sum(len(each.cpus) for each in types)
     found = []
-    for kind in _KINDS:
+    for kind in kinds:
         if kind in ALONE:
             found.append(Run(kind, 1))
             continue
@@ -58,9 +59,10 @@ def runs_on(types: Sequence[Cores]) -> list[Run]:
 
 
 def window_s(runs: int) -> float:
-    """The length of a repeat: as many whole periods as so many runs have time for, at most two."""
+    """The length of a repeat: as many whole periods as so many runs have time for, at most three. The more of them,
+    the less it counts that the kernel looks at a quota by its ticks, and so gives a little more or less of it."""
     left = _BUDGET_S / max(runs, 1) - WARM_S - _SPARE_S
-    return PERIOD_S * min(max(int(left / REPEATS / PERIOD_S), 1), 2)
+    return PERIOD_S * min(max(int(left / REPEATS / PERIOD_S), 1), _MOST_PERIODS)
 
 
 def lasts_s(window: float) -> float:
