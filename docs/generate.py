@@ -23,6 +23,7 @@ from generator import (
     openapi,
     queuefile,
     routes,
+    scores,
     settings,
     shares,
 )
@@ -44,6 +45,7 @@ REGIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "packages": ("architecture.md", imports.packages),
     "core floors": ("architecture.md", imports.floors),
     "traffic classes": ("data-plane.md", shares.classes),
+    "reference core": ("node-scores.md", scores.reference),
     **figures.regions(),
 }
 

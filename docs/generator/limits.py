@@ -241,6 +241,9 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("such questions at once", f"{M}.job_secrets.delivery.REQUEST_BURST", number, "refused, and the start waits"),
         ("loans of its device that end a reclaim", f"{M}.nodes.owners.LOANS_PER_S", rate, "it stays reclaimed"),
         ("such loans at once", f"{M}.nodes.owners.LOANS_AT_ONCE", number, "it stays reclaimed"),
+        ("measurements in a report of scores", f"{C}.messages.scores.MAX_MEASURED", number, UNHEARD),
+        ("reports of other scores than before", f"{M}.nodes.scores.CHANGES_PER_S", rate, "not heard"),
+        ("such reports at once", f"{M}.nodes.scores.CHANGES_AT_ONCE", number, "not heard"),
         ("workers or links in a report", f"{C}.messages.bounds.MAX_ITEMS", number, UNHEARD),
         ("flows in a heartbeat", f"{C}.messages.reports.MAX_FLOWS", number, "refused, so no lease"),
         (

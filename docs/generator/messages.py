@@ -16,6 +16,7 @@ from ces_common.messages import (
     queries,
     records,
     reports,
+    scores,
     secrets,
     traces,
 )
@@ -110,6 +111,7 @@ def _reports() -> str:
         "data": reports.DataReport,
         "confinement": confinement.ConfinementReport,
         "checkpoints": checkpoints.CheckpointReport,
+        "scores": scores.ScoreReport,
     }
     rows = [
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))
@@ -153,7 +155,7 @@ def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
     modules = (events, plans, desired, reports, confinement, checkpoints, queries, records, traces)
     in_modules = [each for module in modules for each in _of(module)]
-    also = [identities.TokenChanged, identities.SessionChanged]
+    also = [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 
 

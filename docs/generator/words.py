@@ -115,6 +115,8 @@ SETTINGS = {
     "[copied to another node](checkpoints.md); 1 at least.",
     "CES_DATASETS": "Absolute path of the folder with the data that jobs may read here (`inputs`), apart from "
     "`CES_STATE_DIR`: each folder directly in it is a dataset.",
+    "CES_MEASURE": "Whether the agent [measures how fast its node is](node-scores.md), once for each boot, after it "
+    "has joined.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",
     "CES_STOP_GRACE_S": "Seconds between SIGTERM and SIGKILL when a worker is stopped.",
     "CES_LOG_KEEP_S": "Seconds for which logs of ended workers are kept.",

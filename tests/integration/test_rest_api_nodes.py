@@ -13,8 +13,10 @@ from ces_common import subjects
 from ces_common.bus.port import BusUnavailable, Message, RemoteError
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import Heartbeat
+from ces_common.messages.scores import Measurement, ScoreReport
 from ces_common.natsauth import UserKey, new_user_key
 from ces_common.natsauth.jwt import claims_of
+from ces_common.scores import REFERENCE
 from ces_manager.api import cluster
 from ces_manager.api.failed_attempts import BURST
 from ces_manager.database import Database
@@ -294,3 +296,41 @@ async def test_large_answers_are_compressed_and_streams_are_not(api: Api) -> Non
         async with asyncio.timeout(30), api.http.stream("GET", path) as answer:
             assert "content-encoding" not in answer.headers
             assert await anext(answer.aiter_lines())
+
+
+async def test_how_fast_a_node_is_as_its_agent_tells(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token, "n1")).status_code == 200
+    assert (await api.http.get("/v1/nodes/n1")).json()["scores"] is None
+    integer = Measurement(kind="integer", rates=[REFERENCE["integer"]] * 5, source="a test")
+    report = ScoreReport(node="n1", measurements=[integer])
+    await api.bus.publish(subjects.report("n2", "scores"), report.encode())  # in another node's name
+    await api.bus.publish(subjects.report("n1", "scores"), b'{"node": "n1", "measurements": [{"kind": "luck"}]}')
+    assert (await api.http.get("/v1/nodes/n1")).json()["scores"] is None
+    await api.bus.publish(subjects.report("n1", "scores"), report.encode())
+    async with asyncio.timeout(60):
+        while (found := (await api.http.get("/v1/nodes/n1")).json()["scores"]) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert (found["level"], found["noisy"], found["raw"][0]["score"]) == (5.0, False, 1.0)
+    assert (await api.http.get("/v1/nodes")).json()["items"][0]["scores"] == found
+
+
+async def test_a_node_is_measured_again_when_an_operator_asks(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token, "n1")).status_code == 200
+    assert "unreachable" in (await api.refused("POST", "/v1/nodes/n1/measure", 409))["detail"]
+    await api.refused("POST", "/v1/nodes/nobody/measure", 404)
+    await api.heard("n1")
+    assert "nobody answers" in (await api.refused("POST", "/v1/nodes/n1/measure", 503))["detail"]
+    needed = ["workers run there"]
+
+    async def measures(_: Message) -> bytes:
+        if needed:
+            raise RemoteError("not-measured", needed[0])
+        return b""
+
+    await api.bus.serve(subjects.agent_rpc("n1", "measure"), measures)
+    refused = await api.refused("POST", "/v1/nodes/n1/measure", 409)
+    assert refused["detail"] == "node n1 does not measure: workers run there"
+    needed.clear()
+    assert (await api.http.post("/v1/nodes/n1/measure")).status_code == 202

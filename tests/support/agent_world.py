@@ -25,6 +25,7 @@ from ces_common.messages.reports import (
     Progress,
     Status,
 )
+from ces_common.messages.scores import ScoreReport
 from ces_common.natsauth import new_user_key
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.energy.account import Account
@@ -40,6 +41,7 @@ REPORTS: dict[str, type[Any]] = {
     "data": DataReport,
     "confinement": ConfinementReport,
     "checkpoints": CheckpointReport,
+    "scores": ScoreReport,
 }
 LEASE_S = 30.0
 
@@ -102,9 +104,10 @@ class World:
         resync_s: float = 3600.0,
         lent: bool = False,
         account: Account | None = None,
+        measure: bool = False,
     ) -> Agent:
         """An agent on the machine, with what earlier ones left there. ``lent``: the machine has an owner, of whom
-        nothing runs. ``account``: of its energy."""
+        nothing runs. ``account``: of its energy. ``measure``: it measures how fast the machine is."""
         settings = AgentSettings(
             node="n",
             state_dir=self.folder,
@@ -112,6 +115,7 @@ class World:
             resync_s=resync_s,
             stop_grace_s=1,
             lent=lent,
+            measure=measure,
             owner_group="ces-no-such-owner",
         )
         self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()

@@ -86,7 +86,7 @@ async def _nothing(*_: object) -> None:
 @cache
 def agent_settings() -> AgentSettings:
     """Of any node; to read the environment takes longer than most of what an agent does."""
-    return AgentSettings(node="any", heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5)
+    return AgentSettings(node="any", heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5, measure=False)
 
 
 class WholeWorld:

@@ -1,6 +1,8 @@
 """The whole agent over a bus in memory, with a runtime and a network without a machine."""
 
 import asyncio
+import json
+import sys
 from itertools import groupby
 from typing import Any
 
@@ -26,6 +28,7 @@ from ces_common.messages.reports import (
 from ces_edge_agent.energy.account import Account
 from ces_edge_agent.energy.meters import Model
 from ces_edge_agent.ports import DataPlaneError, RuntimeUnavailable
+from ces_edge_agent.scores import service
 
 
 async def test_what_is_desired_before_it_starts_is_read_and_what_comes_later_is_heard(world: World) -> None:
@@ -339,10 +342,56 @@ async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_lis
         assert (bus.connections, bus.open) == (1, 0)
     world.tasks.append(asyncio.create_task(agent.communicate()))
     await world.until(lambda: agent.missing() is None)
-    assert (bus.connections, bus.open) == (1, 6)
+    assert (bus.connections, bus.open) == (1, 7)
 
 
 async def test_how_its_workers_are_confined_is_told(world: World) -> None:
     await world.start()
     await world.until(lambda: bool(world.said["confinement"]))
     assert world.said["confinement"][0] == ConfinementReport(node="n", confinement=APART)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What measures is done at once, and finds the same on every machine."""
+    line = json.dumps({"kind": "integer", "rates": [1.0, 1.0], "source": "s"})
+    monkeypatch.setattr(service, "command", lambda _: (sys.executable, "-c", f"print({line!r})"))
+    monkeypatch.setattr(service, "LOOK_S", BEAT_S)
+
+
+async def test_how_fast_its_node_is_is_told_after_it_has_joined(world: World, measured: None) -> None:
+    world.there = False
+    await world.start(measure=True)
+    await world.until(lambda: len(world.beats) > 3)
+    assert not (world.folder / "scores.json").exists()
+    world.there = True
+    await world.until(lambda: bool(world.said["scores"]))
+    assert [each.kind for each in world.said["scores"][0].measurements] == ["integer"]
+
+
+async def test_a_node_on_which_workers_run_is_not_measured(world: World, measured: None) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start(measure=True)
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.beats_more()
+    with pytest.raises(RemoteError, match="workers run there"):
+        await world.bus.request("ces.v1.rpc.agent.n.measure", b"")
+    assert world.said["scores"] == []
+    await world.want(compute(generation=2))
+    await world.until(lambda: bool(world.said["scores"]))
+
+
+async def test_a_device_that_its_owner_has_is_not_measured(world: World, measured: None) -> None:
+    await world.start(lent=True, measure=True)
+    await world.beats_more()
+    with pytest.raises(RemoteError, match="its owner has the device"):
+        await world.bus.request("ces.v1.rpc.agent.n.measure", b"")
+    await world.bus.request("ces.v1.rpc.agent.n.lend", b"")
+    await world.until(lambda: bool(world.said["scores"]))
+
+
+async def test_a_node_that_is_not_measured_says_so_when_asked(world: World) -> None:
+    await world.start()
+    await world.until(lambda: len(world.beats) > 0)
+    with pytest.raises(RemoteError, match="CES_MEASURE=false"):
+        await world.bus.request("ces.v1.rpc.agent.n.measure", b"")

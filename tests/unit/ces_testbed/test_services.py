@@ -39,6 +39,7 @@ def test_an_agent_lives_in_its_host_only_with_tc(tmp_path: Path) -> None:
     assert isolated.namespace == "ces-lab-n1"
     assert isolated.env["CES_DATA_PLANE"] == "ces-lab-n1-dp"
     assert isolated.env["CES_NODE_CPU"] == "1"
+    assert isolated.env["CES_MEASURE"] == "false", "all share one machine"
     assert isolated.env["CES_NODE_LABELS"] == "site=roof"
     assert isolated.argv[2:4] == ["ces_testbed.enter", "ces-lab-n1"]
     plain = services.agent_service(layout(tmp_path, "none"), node, "token", "127.0.0.1")
@@ -53,6 +54,12 @@ def test_only_the_manager_is_told_the_database_and_the_signing_key(tmp_path: Pat
     assert manager.env["CES_DATABASE_URL"] == f"sqlite:///{tmp_path}/ces.db"
     assert Path(manager.env["CES_AGENT_SIGNING_KEY_FILE"]).exists()
     assert not {"CES_DATABASE_URL", "CES_AGENT_SIGNING_KEY_FILE", "CES_ADMIN_TOKEN_FILE"} & set(scheduler.env)
+
+
+def test_agents_that_share_a_machine_measure_it_only_where_that_is_set(tmp_path: Path) -> None:
+    told = with_settings(tmp_path, CES_MEASURE="true")
+    agent = services.agent_service(told, default_topology().nodes[0], "token", "198.18.0.2")
+    assert agent.env["CES_MEASURE"] == "true"
 
 
 def with_settings(root: Path, **settings: str) -> Layout:
@@ -78,7 +85,7 @@ def test_what_a_cluster_decides_itself_cannot_be_set(tmp_path: Path) -> None:
         services.agent_service(told, default_topology().nodes[0], "token", "198.18.0.2"),
     ]
     own = {name for service in made for name in service.env if re.match("CES_(?!TESTBED_)", name)}
-    may_be_set = {"CES_LOG_LEVEL", "CES_LEASE_S", "CES_LEASE_MARGIN_S", "CES_UNREACHABLE_S"}
+    may_be_set = {"CES_LOG_LEVEL", "CES_LEASE_S", "CES_LEASE_MARGIN_S", "CES_UNREACHABLE_S", "CES_MEASURE"}
     assert own - may_be_set <= services.DECIDED.keys()
     assert not may_be_set & services.DECIDED.keys()
 

@@ -201,6 +201,11 @@ class Nodes(_Resource):
         """Have it replace the key by which its links are encrypted, without losing a connection."""
         return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))
 
+    def measure(self, node: str) -> NodeView:
+        """Have its agent measure again how fast it is, which takes 15 seconds at most; until then the former scores
+        stand."""
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "measure")))
+
     def forget(self, node: str) -> ForgottenNode:
         """Remove a node that is lost, or drained and empty, for good."""
         # A repetition would find no such node, whatever became of the first.

@@ -33,7 +33,7 @@ DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
 DESIRED_PREFIX: Final = f"$KV.{DESIRED_BUCKET}"
 DESIRED_CHANGES: Final = f"{PREFIX}.desired"  # under which the server tells what was stored under DESIRED_PREFIX
 
-ReportKind = Literal["status", "applied", "progress", "links", "data", "confinement", "checkpoints"]
+ReportKind = Literal["status", "applied", "progress", "links", "data", "confinement", "checkpoints", "scores"]
 REPORT_KINDS: Final[tuple[ReportKind, ...]] = (
     "status",
     "applied",
@@ -42,6 +42,7 @@ REPORT_KINDS: Final[tuple[ReportKind, ...]] = (
     "data",
     "confinement",
     "checkpoints",
+    "scores",
 )
 DesiredKind = Literal["compute", "network"]
 DESIRED_KINDS: Final[tuple[DesiredKind, ...]] = ("compute", "network")

@@ -247,7 +247,7 @@ def agent_service(layout: Layout, node: TestbedNode, token: str | None, address:
     return Service(
         agent_name(node.name),
         (sys.executable, "-m", AGENT_MODULE),
-        base_env(layout) | env,
+        {"CES_MEASURE": "false"} | base_env(layout) | env,  # all share this machine, and would measure each other
         layout.files.log(agent_name(node.name)),
         host_namespace(spec.name, node.name) if isolated else None,
     )

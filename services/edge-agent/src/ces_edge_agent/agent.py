@@ -18,10 +18,11 @@ from ces_common.bus.port import Bus, BusError, BusUnavailable, Message, RemoteEr
 from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
-from ces_common.messages.queries import LinkProbe, LogQuery
+from ces_common.messages.queries import LogQuery
 from ces_common.messages.reports import OTHER_MACHINE, LeaseGrant, LinkReport, LinkStatus
 from ces_common.repetition import Repetition
 from ces_common.service import Hint
+from ces_edge_agent import network_answers
 from ces_edge_agent.checkpoints.service import Checkpoints
 from ces_edge_agent.checkpoints.shelf import Shelf
 from ces_edge_agent.documents import StoredDocument
@@ -32,12 +33,13 @@ from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.lending import lender
 from ces_edge_agent.logs import ProgressReader, answer_log
 from ces_edge_agent.measuring import measured
-from ces_edge_agent.ports import DataPlaneError, Network, Runtime
+from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
+from ces_edge_agent.scores import service as scores
 from ces_edge_agent.secrets import Secrets
 from ces_edge_agent.settings import AgentSettings
 
@@ -105,6 +107,7 @@ class Agent:
             self._workers_changed,
         )
         self._progress = ProgressReader(node, runtime.logs, clocks.steady)
+        self._scores = scores.make(node, settings.measure, folder, clocks.boot, self._needed_for, self._data_hint.set)
         self._answered = False  # whether the last heartbeat that the manager had time to answer renewed the lease
         self._judged = float("-inf")  # when that one was sent
         self._answer_s = ANSWER_S
@@ -138,9 +141,8 @@ class Agent:
 
     async def reconcile(self) -> None:
         """Keep the node as desired, connected or not."""
-        await asyncio.gather(
-            self.network.run(), self.workers.run(), self.checkpoints.run(), self._lender.run(), self._housekeeping()
-        )
+        parts = (self.network, self.workers, self.checkpoints, self._lender, self._scores)
+        await asyncio.gather(*(part.run() for part in parts), self._housekeeping())
 
     async def communicate(self) -> None:
         """Everything that needs the bus. Can be called again after it raised BusError."""
@@ -150,7 +152,7 @@ class Agent:
             self._connected = True
         async with AsyncExitStack() as subscriptions:
             subscriptions.push_async_callback((await self._bus.kv_subscribe(node, self._take)).close)
-            handlers = {"logs": self._logs, "probe": self._probe, "rotate-key": self._rotate_key}
+            handlers = {"logs": self._logs, "measure": self._scores.answer} | network_answers.of(self._network)
             handlers |= {word: partial(lender.answer, self._lender, word) for word in lender.WORDS}
             for operation, handler in handlers.items():
                 serving = await self._bus.serve(subjects.agent_rpc(node, operation), handler)
@@ -309,18 +311,20 @@ class Agent:
                 repetition.restart()
 
     async def _send_data(self) -> None:
-        """Send how workers are confined, which datasets the node offers, and what it has of checkpoints, whenever that
-        has changed, and again: folders come and go."""
+        """Send how workers are confined, which datasets the node offers, what it has of checkpoints and how fast it is,
+        whenever that has changed, and again: folders come and go."""
         repetition = Repetition(self._settings.heartbeat_s)
         confined = ConfinementReport(node=self._settings.node, confinement=self._runtime.confinement)
         while True:
-            offered, stored = await self._inputs.report(), self.checkpoints.report
-            if self._known and repetition.due(asyncio.get_running_loop().time(), offered, stored):
+            offered, stored, scored = await self._inputs.report(), self.checkpoints.report, self._scores.report
+            if self._known and repetition.due(asyncio.get_running_loop().time(), offered, stored, scored):
                 await self._report("confinement", confined)
                 if offered is not None:
                     await self._report("data", offered)
                 if stored.says_anything:
                     await self._report("checkpoints", stored)
+                if scored is not None:
+                    await self._report("scores", scored)
             if await self._data_hint.wait(self._settings.heartbeat_s):
                 repetition.restart()
 
@@ -349,19 +353,6 @@ class Agent:
         subjects.token(query.allocation, "allocation")
         return (await answer_log(self._runtime.logs, query, self.workers.observed)).encode()
 
-    async def _probe(self, message: Message) -> bytes:
-        try:
-            return (await self._network.probe(LinkProbe.model_validate_json(message.data))).encode()
-        except DataPlaneError as error:
-            raise RemoteError("not-probed", str(error)) from error
-
-    async def _rotate_key(self, _: Message) -> bytes:
-        try:
-            await self._network.rotate_key()
-        except DataPlaneError as error:
-            raise RemoteError("not-rotated", str(error)) from error
-        return b""
-
     async def _housekeeping(self) -> None:
         while True:
             await self._runtime.logs.discard(self._settings.log_keep_s, self._occupied())
@@ -377,7 +368,16 @@ class Agent:
         self._report_hint.set()
 
     def _worker_pids(self) -> list[int]:
-        return [status.pid for status in self.workers.observed.values() if status.pid is not None]
+        return [status.pid for status in self.workers.observed.values() if status.pid is not None] + self._scores.pids
+
+    def _needed_for(self) -> str | None:
+        """What the node cannot be measured for now; None where it can."""
+        if not self._known:
+            return self._waits_for
+        if not self._lender.lent:
+            return "its owner has the device"
+        document = self._workers_document.current
+        return "workers run there" if self.workers.occupied() or (document and document.workers) else None
 
     async def _reclaimed(self) -> None:
         self._beat_hint.set()

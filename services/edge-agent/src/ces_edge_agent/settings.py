@@ -81,6 +81,7 @@ class AgentSettings(ServiceSettings):
     datasets: Path | None = None  # each folder in it is a dataset that jobs may read
     hide: Annotated[list[Path], NoDecode] = []  # files and folders that confined worker processes do not see
     worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root
+    measure: bool = True  # how fast the node is, once it has joined
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
     owner_group: Annotated[str, Field(max_length=255)] = ""  # the owner's control group

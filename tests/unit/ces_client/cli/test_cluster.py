@@ -79,7 +79,7 @@ def test_nodes_and_topology(connected, samples, tmp_path):
     connected.on("POST", "nodes/n1/rotate-key", samples.node("n1"))
     assert ces("node", "rotate-key", "n1").stdout.startswith("n1 tells its neighbours the next key")
     assert json.loads(ces("node", "rotate-key", "n1", "-o", "json").stdout)["name"] == "n1"
-    for what, said in (("reclaim", "n1 is given back"), ("lend", "n1 is lent")):
+    for what, said in (("reclaim", "n1 is given back"), ("lend", "n1 is lent"), ("measure", "n1 measures, for 15")):
         connected.on("POST", f"nodes/n1/{what}", samples.node("n1"))
         assert ces("node", what, "n1").stdout.startswith(said)
         assert json.loads(ces("node", what, "n1", "-o", "json").stdout)["name"] == "n1"

@@ -180,6 +180,13 @@ def lend(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     _tell(view, f"{node} is lent, until its owner needs it", output)
 
 
+def measure(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Have a node measure again how fast it is."""
+    with session.connect() as client:
+        view = client.nodes.measure(node)
+    _tell(view, f"{node} measures, for 15 seconds at most; `ces describe node {node}` then shows its scores", output)
+
+
 def calendar(
     node: NodeArgument,
     times: Annotated[str | None, typer.Argument(metavar="TIMES", help=f"each week, like {EXAMPLE!r}")] = None,

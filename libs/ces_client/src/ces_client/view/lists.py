@@ -16,11 +16,13 @@ from ces_client.view.deadline import deadline_text
 from ces_client.view.energy import energy_text
 from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate, since, state_text
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
+from ces_client.view.scores import category_text, level_text, raw_text
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import QueueStatusView
 from ces_common.messages.membership import Applicant
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
+from ces_common.messages.scores import NodeScores
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 
@@ -42,9 +44,11 @@ def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
 
 
 def node_table(nodes: Sequence[NodeView | Applicant], now: datetime) -> Table:
-    """Devices that have applied are no nodes yet: little is known of them."""
-    columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD")
-    optional = ("ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
+    """Devices that have applied are no nodes yet: little is known of them. A column of levels stands where any node has
+    been measured."""
+    level = ("LEVEL",) if any(isinstance(node, NodeView) and node.scores is not None for node in nodes) else ()
+    columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD", *level)
+    optional = (*level, "ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
     table = plain_table(*columns, right=("TASKS",), wrapped=(), optional=optional)
     for node in nodes:
         if isinstance(node, Applicant):
@@ -63,6 +67,7 @@ def node_table(nodes: Sequence[NodeView | Applicant], now: datetime) -> Table:
             node.network,
             str(len(node.allocations)),
             since(node.last_heartbeat, now),
+            *([level_text(node.scores)] if level else []),
         )
     return table
 
@@ -179,6 +184,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("energy", energy_text(node.energy)),
         ("availability", availability_text(node.availability)),
         ("tasks", ", ".join(node.allocations) or DASH),
+        *_score_facts(node.scores, now),
         ("data", ", ".join(node.datasets) or DASH),
     ]
     if node.cards:
@@ -198,6 +204,16 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     if learned:
         parts += [Text("\navailability of links", style="bold"), fact_list(learned)]
     return Group(*parts)
+
+
+def _score_facts(scores: NodeScores | None, now: datetime) -> list[tuple[str, str]]:
+    if scores is None:
+        return [("level", "not measured")]
+    return [
+        ("level", f"{level_text(scores)} of 10, measured {since(scores.at, now)} ago"),
+        ("scores", ", ".join(category_text(each) for each in scores.categories) or DASH),
+        *(("measured", raw_text(each)) for each in scores.raw),
+    ]
 
 
 def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:

@@ -29,6 +29,7 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.plans import FlowPlan
+from ces_common.messages.scores import Measured
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.messages.split import Part
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -97,6 +98,7 @@ class NodeRow(Base):
     region: Mapped[str | None] = mapped_column(String(16))
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     confinement: Mapped[Confinement | None] = mapped_column(Json(Confinement))
+    measured: Mapped[Measured | None] = mapped_column(Json(Measured))
     link_keys: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     link_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)

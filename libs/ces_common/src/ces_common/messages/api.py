@@ -21,6 +21,7 @@ from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
+from ces_common.messages.scores import NodeScores
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.quantities import Bandwidth
 from ces_common.shares import LinkKind
@@ -240,6 +241,7 @@ class NodeView(Message):
     runtime: str
     network: str
     confinement: Confinement | None = None  # of its workers; None until its agent has told
+    scores: NodeScores | None = None  # how fast it is; None where its agent has not measured
     host_address: str
     subnet: str
     datasets: list[str] = []  # what jobs may read there

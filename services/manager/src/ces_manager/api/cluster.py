@@ -40,7 +40,7 @@ from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound, Overloaded
 from ces_manager.network import link_views
-from ces_manager.nodes import drain_forecast, link_keys, membership, node_views, operations, owners
+from ces_manager.nodes import drain_forecast, link_keys, membership, node_views, operations, owners, scores
 from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address
@@ -230,6 +230,19 @@ async def reclaim(request: Request, node: PathName) -> NodeView:
 async def lend(request: Request, node: PathName) -> NodeView:
     """Have a node that its owner reclaimed lent again, now."""
     return await _tell_agent(request, node, "lend")
+
+
+@router.post("/nodes/{node}/measure", status_code=202, dependencies=[OPERATOR])
+async def measure(request: Request, node: PathName) -> NodeView:
+    """Have the node's agent measure again how fast the node is, for 15 seconds at most. It refuses where workers run,
+    or while the owner of a lent device needs it."""
+    context = context_of(request)
+    await context.database.read(lambda tx: scores.check_measurable(tx, node))
+    try:
+        await context.bus.request(subjects.agent_rpc(node, "measure"), timeout_s=scores.ANSWER_S)
+    except RemoteError as error:
+        raise Conflict(f"node {node} does not measure: {error.message}") from error
+    return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
 
 
 @router.put("/nodes/{node}/calendar", dependencies=[OPERATOR])

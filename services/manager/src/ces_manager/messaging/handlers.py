@@ -25,6 +25,7 @@ from ces_common.messages.events import (
 from ces_common.messages.plans import CpuProposed, PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
+from ces_common.messages.scores import ScoreReport
 from ces_common.queuefile import QueueFile
 from ces_common.rates import SenderRate
 from ces_common.tracing import TRACEPARENT
@@ -40,7 +41,7 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.nodes import confinements, datasets, link_reports, owners
+from ces_manager.nodes import confinements, datasets, link_reports, owners, scores
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.plan_metrics import note_outcome
@@ -122,6 +123,13 @@ class Messaging:
             confinements.with_news,
             confinements.take_reports,
         )
+        self._scores = ReportIntake(
+            database,
+            "scores",
+            ScoreReport.model_validate_json,
+            scores.Changes(database.clock.steady).with_news,
+            scores.take_reports,
+        )
 
     async def start(self, streams_made: Callable[[], Awaitable[None]] | None = None) -> None:
         """Begin to hear nodes and to answer questions, which needs no stream; once ``streams_made`` is through, also to
@@ -137,6 +145,7 @@ class Messaging:
         await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("confinement"), self._confinements.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("checkpoints"), self._checkpoints.heard, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("scores"), self._scores.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress.heard)
         if streams_made is not None:
             await streams_made()

@@ -96,7 +96,7 @@ def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = WORKERS) -
     row.runtime, row.network, row.host_address = request.runtime.value, request.network, request.host_address
     row.public_key, row.joined_at, row.version = request.public_key, tx.now, tx.version
     forget_applicants(tx, row.name)
-    row.confinement = None  # until its agent, which may be another one, has told
+    row.confinement = row.measured = None  # until its agent, which may be another one, has told
     tx.session.flush()
     if joined:
         tx.session.add(LeaseRow(node=row.name, boot="", heard_at=tx.now, beats=0))

@@ -11,6 +11,7 @@ from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, M
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import NodeView, Page, TopologyView
 from ces_common.resources import gpus_of
+from ces_common.scores import scores_of
 from ces_manager.availability.views import availability_of_nodes
 from ces_manager.columns import shared_columns
 from ces_manager.energy.views import energy_of_nodes
@@ -91,6 +92,7 @@ def _node_views(
         views.append(
             NodeView(
                 **shared_columns(row, NodeView) | {"cards": cards.get(row.name, [])},
+                scores=None if row.measured is None else scores_of(row.measured),
                 cpu_allocated=cpu,
                 memory_allocated=memory,
                 gpu_allocated=gpus_of(gpu, share),

@@ -9,6 +9,7 @@ import { NodeHour } from "../parts/history.js";
 import { availabilityText, energyText } from "../parts/learned.js";
 import { Amount, Labels, linkColumns, NodeState } from "../parts/network.js";
 import { NodeCards } from "../parts/node_cards.js";
+import { NodeScores } from "../parts/node_scores.js";
 import { Rows } from "../parts/rows.js";
 import { NodeWorkers } from "../parts/workers.js";
 import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, State, t, tn, To } from "../show.js";
@@ -63,6 +64,7 @@ function actionsOf(name, node) {
     node.cordoned ? { text: t("Uncordon"), act: post("uncordon") } : { text: t("Cordon"), act: post("cordon") },
     { text: t("Drain…"), act: () => drain(name), danger: true },
     node.reclaimed && { text: t("Lend again"), act: post("lend") },
+    { text: t("Measure again"), act: post("measure") },
   ];
 }
 
@@ -121,6 +123,7 @@ export default function Node({ path: [, name] }) {
       ]}
     />
     ${whole?.cards && html`<${NodeCards} cards=${whole.cards} />`}
+    <${NodeScores} scores=${whole?.scores} />
     <${NodeHour} name=${name} node=${node} />
     <${Part} title=${t("Workers")}><${NodeWorkers} name=${name} /><//>
     <${Part} title=${t("Links")} note=${ours.length}>
