@@ -49,7 +49,7 @@ def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
 
 
 def restart(cluster: Cluster, service: str, env: Mapping[str, str]) -> None:
-    """Start a central service anew, with more environment until it ends, and wait until it is ready. Raises
+    """Restart a central service, with more environment until it ends, and wait until it is ready. Raises
     TestbedError."""
     cluster.restart(service, env)
     url = cluster.layout.ready_url(service)

@@ -35,7 +35,7 @@ from ces_testbed.services import CENTRAL, agent_name
 
 FIRST_SEED = 1
 SOON_S = 2.0  # in which the owners' programs start, before midnight
-END_S = 60.0  # they have so long to tell what they did
+END_S = 60.0  # how long they have to tell what they did
 RESIZE_S = 2  # a day has two minutes here
 QUIET_S = 1
 BELOW, RECLAIM = 0.45, 0.55  # of what an owner ever needs: lent below, reclaimed above
