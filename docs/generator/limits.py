@@ -314,7 +314,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
         (
             "the least rate of a checkpoint's fetch, in bytes a second",
-            f"{A}.checkpoints.fetching.LEAST_RATE",
+            f"{A}.checkpoints.download.LEAST_RATE",
             number,
             "the next copy is tried",
         ),

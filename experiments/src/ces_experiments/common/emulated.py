@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
+from ces_experiments.common.conditions import wait_for
 from ces_experiments.common.interruption import ended_tidily, undisturbed
-from ces_experiments.common.waiting import wait_for
 from ces_testbed.cluster import Cluster
 from ces_testbed.readiness import COMPILED_S
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port

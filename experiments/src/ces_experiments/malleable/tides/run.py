@@ -19,10 +19,10 @@ from rich.progress import Progress
 from ces_client import Client
 from ces_common.cgroups import Group, hierarchies
 from ces_common.jobfile import JobFile
+from ces_experiments.common.conditions import settled, wait_for
 from ces_experiments.common.emulated import emulated, star
 from ces_experiments.common.job_runs import after_each, each_run
 from ces_experiments.common.report import Found
-from ces_experiments.common.waiting import settled, wait_for
 from ces_experiments.malleable.tides import days
 from ces_experiments.malleable.tides.days import OwnerDay
 from ces_experiments.malleable.tides.outcome import ALONE, BESIDE, Pieces, record

@@ -130,7 +130,7 @@ def _cluster(topology: api.TopologyView, layout: Layout) -> str:
 
     from ces_client.notebook.drawing import draw, wire_count
     from ces_client.notebook.markup import html, shown
-    from ces_client.notebook.placing import can_place
+    from ces_client.notebook.positions import can_place
     from ces_client.notebook.tables import links, nodes
     from ces_common.quantities import show_bandwidth
 
