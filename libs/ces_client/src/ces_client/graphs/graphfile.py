@@ -7,7 +7,8 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from ces_common.fields import ARCH, MAX_LABELS, Document, EnvName, Label, Name, Plain
-from ces_common.jobfile import MAX_ENV, Range
+from ces_common.flowfile import Range
+from ces_common.jobfile import MAX_ENV
 from ces_common.quantities import Cpu, Memory
 from ces_common.resources import MAX_GPUS
 
