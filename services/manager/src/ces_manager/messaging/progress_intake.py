@@ -39,8 +39,8 @@ class Whose:
 
 
 class ProgressIntake:
-    """Passes what it believes on to measurements, to the measured speed of malleable jobs, and to whoever follows the job
-    live."""
+    """Passes what it believes on to measurements, to the measured speed of malleable jobs, and to whoever follows the
+    job live."""
 
     def __init__(self, database: Database, measurements: Measurements, broadcast: Broadcast) -> None:
         self._database, self._measurements, self._broadcast = database, measurements, broadcast

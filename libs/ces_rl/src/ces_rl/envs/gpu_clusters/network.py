@@ -50,8 +50,8 @@ def layers(inputs: int, hidden: tuple[int, int], outputs: int) -> list[nn.Module
 
 
 class OneVector(nn.Module):
-    """Takes the whole state as one vector; gives (B, outputs). ``more``: how many numbers come beside the state, such as
-    an action's."""
+    """Takes the whole state as one vector; gives (B, outputs). ``more``: how many numbers come beside the state, such
+    as an action's."""
 
     def __init__(self, shape: Shape, outputs: int, more: int = 0) -> None:
         super().__init__()
