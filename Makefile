@@ -10,9 +10,9 @@
 #                              over and over, until one fails
 #   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
 #   make lint images clean
-#   make locks                 what each service needs, with the hashes of all files, anew
+#   make locks                 write again what each service needs, with the hashes of all files
 #   make sbom                  what each service installs, as CycloneDX; make advisories: known faults in it
-#   make docs                  writes the generated parts of the documentation anew
+#   make docs                  writes the generated parts of the documentation
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -150,7 +150,7 @@ lint: install
 sbom: install
 	@PYTHON=$(BIN)/python deploy/sbom.sh dist/sbom
 
-# The locks with hashes, in deploy/locks, anew; after every change of constraints.txt or of what a service needs.
+# Writes the locks with hashes in deploy/locks; to be run after every change of constraints.txt or of what a service needs.
 locks: install
 	@$(PIP) install -c constraints.txt pip-tools
 	@PYTHON=$(BIN)/python deploy/lock.sh deploy/locks

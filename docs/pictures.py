@@ -1,4 +1,4 @@
-"""Make the pictures of the dashboard in docs/images anew: ``python docs/pictures.py [--out FOLDER] [--narrow]``.
+"""Make the pictures of the dashboard in docs/images again: ``python docs/pictures.py [--out FOLDER] [--narrow]``.
 
 As root, with chromium and iptables. Emulated hosts run real jobs: one link loses half of what it is given, one is down,
 and two jobs wait. Each page is taken in light and in dark, as a PNG of few colours. ``--narrow``: as on a phone, to

@@ -9,7 +9,7 @@ source "$here/site.sh"
 
 usage() {
     echo "usage: build-base-images.sh [--force] [IMAGE...]"
-    echo "Images: ${!BUILDERS[*]} (default: all). --force builds anew what is there already."
+    echo "Images: ${!BUILDERS[*]} (default: all). --force builds again what is there already."
 }
 
 say() { printf 'airgap: %s\n' "$*"; }

@@ -108,7 +108,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             number,
             "the others are left out",
         ),
-        ("changes that a live stream resumes after", f"{M}.live.feed.KEPT", number, "the whole picture comes anew"),
+        ("changes that a live stream resumes after", f"{M}.live.feed.KEPT", number, "the whole picture comes again"),
         ("events between two keyframes", f"{M}.replay.keyframes.EVENTS", number, "another keyframe is kept"),
         (
             "events among which the last failure is looked for",
@@ -331,7 +331,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
         (
             "the least rate of a checkpoint's fetch, in bytes a second",
-            f"{A}.checkpoints.fetching.LEAST_RATE",
+            f"{A}.checkpoints.download.LEAST_RATE",
             number,
             "the next copy is tried",
         ),

@@ -248,7 +248,7 @@ JOB_FIELDS = {
         "total: 40000",
     ),
     "Speed.hint": ("Units a second at some of its sizes, until enough was measured.", "hint: {1: 3.6, 2: 5.7, 4: 8.5}"),
-    "Workers.min": ("The job waits until there is room for so many.", "min: 2"),
+    "Workers.min": ("The job waits until there is room for this many.", "min: 2"),
     "Workers.max": ("It never has more.", "max: 8"),
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),
     "Restart.max": ("How often in a job's life, all workers together.", "max: 3"),

@@ -30,7 +30,7 @@ from ces_common.messages.reports import Heartbeat
 from ces_common.messages.secrets import SecretsQuery, TaskSecrets
 from ces_common.natsauth import Credentials, UserKey, init_trust, new_user_key, server_config
 from ces_common.natsauth.keys import BadKey
-from ces_common.natsauth.sealing import unseal
+from ces_common.natsauth.sealed_messages import unseal
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.secrets import Secrets, SecretsAway
 

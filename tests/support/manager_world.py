@@ -45,7 +45,7 @@ from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.addresses import next_subnet
 from ces_manager.plans.residual import taken_cards
-from ces_manager.replay.rewiring import rewire
+from ces_manager.replay.topology_change import rewire
 from ces_manager.speed_meter import SpeedMeter
 from ces_manager.timeouts import Timeouts
 

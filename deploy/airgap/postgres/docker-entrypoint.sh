@@ -28,7 +28,7 @@ make_cluster() {
         echo "$PGDATA holds files but no cluster: give an empty folder" >&2
         exit 1
     fi
-    # Stopped half-way, it must begin anew the next time.
+    # Stopped half-way, it must begin from the start the next time.
     trap 'find "$PGDATA" -mindepth 1 -delete; exit 1' INT TERM ERR
     local options=(--username="$user" --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=trust)
     if [ -n "${POSTGRES_PASSWORD:-}" ]; then # initdb refuses an empty one

@@ -10,7 +10,7 @@ from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
 from ces_common.messages.secrets import GONE, STARTED, SecretsQuery, TaskSecrets
 from ces_common.natsauth import UserKey, new_user_key
-from ces_common.natsauth.sealing import seal
+from ces_common.natsauth.sealed_messages import seal
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.secrets import Secrets, SecretsAway, StartedBefore
 

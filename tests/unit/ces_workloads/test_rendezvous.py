@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from ces_workloads.rendezvous import _read_line
+from ces_workloads.rendezvous import read_line
 
 
 def test_one_that_says_its_line_byte_by_byte_is_turned_away_in_time() -> None:
@@ -27,7 +27,7 @@ def test_one_that_says_its_line_byte_by_byte_is_turned_away_in_time() -> None:
         dribbling = threads.submit(dribble)
         try:
             with pytest.raises(TimeoutError):
-                _read_line(here, 0.2)
+                read_line(here, 0.2)
         finally:
             given_up.set()
             there.shutdown(socket.SHUT_WR)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from ces_workloads.peers import BadEnvironment
 
-SILENCE_S = 30.0  # a connection over which nothing comes for so long is given up for another
+SILENCE_S = 30.0  # a connection over which nothing comes for this long is given up for another
 PATIENCE_S = 120.0  # and so is the file, where no connection brought a byte
 PAUSE_S = 0.5
 CHUNK = 1 << 16

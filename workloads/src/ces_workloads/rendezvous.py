@@ -104,7 +104,7 @@ def _accept_all(
             raise RendezvousFailed(_missing("hear from", absent)) from None
         try:
             patience = _within(deadline, _HELLO_SECONDS, lambda: _missing("hear from", absent))  # noqa: B023
-            peer = expected.get(hello := _read_line(connection, patience))
+            peer = expected.get(hello := read_line(connection, patience))
             if peer is not None:
                 connection.sendall(_ACCEPTED)
                 incoming[peer.rank] = connection
@@ -130,7 +130,7 @@ def _hello(members: Membership, rank: int) -> bytes:
     return json.dumps(words, sort_keys=True).encode() + b"\n"
 
 
-def _read_line(connection: socket.socket, seconds: float) -> bytes:
+def read_line(connection: socket.socket, seconds: float) -> bytes:
     """A line, or what there is of it at its end; raises TimeoutError after ``seconds`` in all."""
     end = time.monotonic() + seconds
     line = b""

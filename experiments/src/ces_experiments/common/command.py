@@ -1,4 +1,5 @@
-"""From an experiment to its command under ``ces bench``: the options are data, and what follows is the same for all.
+"""Makes the command under ``ces bench`` of an experiment. Options are data; asking, writing and showing are the same
+for all experiments.
 
 What measures is imported only when the command is called, so that help and a wrong option are quick.
 """
@@ -23,9 +24,9 @@ from ces_experiments.common.results import write_results
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a command. ``usual``: what holds where it is left out. ``of``: what the question calls it.
-    ``read``: from the option's flag and what was written behind it to what the question holds; raises
-    typer.BadParameter. ``flags``: where they do not follow from the name. ``more``: what else typer.Option takes."""
+    """An option of a command. ``usual``: its default. ``of``: the question's name for it, if another. ``read``: makes
+    the question's value of the flag and what was written behind it; raises typer.BadParameter. ``flags``: its flags, if
+    they do not follow from the name. ``more``: further arguments of typer.Option."""
 
     name: str
     kind: Any
@@ -46,7 +47,7 @@ class Option:
 
     @property
     def parameter(self) -> inspect.Parameter:
-        """As typer reads it off a function."""
+        """The option as a parameter of the function that typer reads."""
         kind: Any = Annotated[self.kind, typer.Option(*self.flags, help=self.help, **self.more)]
         return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=self.usual, annotation=kind)
 
@@ -72,8 +73,9 @@ ON_CLUSTER = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """``question`` is made of the options' values; ``measure`` is asked it, and shows how far it is. Where it gives
-    one finding after the other, each has what is known so far, and is kept whatever comes."""
+    """``question``: makes the question of the options' values. ``measure``: answers it, and shows its progress. It may
+    yield several findings, each with all that is known so far: each is written at once, so an interrupted run keeps the
+    last one."""
 
     question: Callable[..., Any]
     measure: Callable[[Any, Progress], Found | Iterator[Found]]
@@ -83,8 +85,8 @@ class Experiment:
 def command(
     name: str, where: str, options: Sequence[Option], *, help: str, needs: Callable[[], None] = lambda: None
 ) -> Callable[..., None]:
-    """The command of the experiment that lies at ``where``, named as entry points name things. ``needs`` is called
-    first, and ends the program where something is not installed."""
+    """The command of the experiment at ``where``, written ``folder.module:NAME`` within ces_experiments. ``needs`` is
+    called first, and ends the program where something is not installed."""
     folder = Option("out", Path, Path("bench-results", name), "where results, tables and plots go")
 
     def run(**written: Any) -> None:
@@ -116,7 +118,7 @@ def command(
 
 
 def carry_out(name: str, experiment: Experiment, question: Any, out: Path, *, plots: bool = True) -> None:
-    """Ask, write and show. What goes wrong ends the program, named."""
+    """Ask the question, write results and report, show them. An error ends the program with its name."""
     with measuring(out, plots) as progress:
         machine, before = describe(), CoreTime.now()
         measured = experiment.measure(question, progress)

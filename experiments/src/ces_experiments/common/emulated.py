@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
+from ces_experiments.common.conditions import wait_for
 from ces_experiments.common.interruption import ended_tidily, undisturbed
-from ces_experiments.common.waiting import wait_for
 from ces_testbed.cluster import Cluster
 from ces_testbed.readiness import COMPILED_S
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
@@ -49,7 +49,7 @@ def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
 
 
 def restart(cluster: Cluster, service: str, env: Mapping[str, str]) -> None:
-    """Start a central service anew, with more environment until it ends, and wait until it is ready. Raises
+    """Restart a central service, with more environment until it ends, and wait until it is ready. Raises
     TestbedError."""
     cluster.restart(service, env)
     url = cluster.layout.ready_url(service)

@@ -18,10 +18,10 @@ from ces_client.audit_inputs import events_until_now, judge, links_of_file, requ
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.states import JOB_OVER, JobState
+from ces_experiments.common.conditions import settled, wait_for
 from ces_experiments.common.console import told
 from ces_experiments.common.machine import CoreTime
 from ces_experiments.common.report import Found
-from ces_experiments.common.waiting import settled, wait_for
 from ces_experiments.common.ways import in_order
 
 LOOK_S = 2.0

@@ -51,11 +51,14 @@ class Report:
         return ["results.json", "tables.md", *found.raw, *drawn]
 
     def draw(self, results: Results, out: Path) -> list[str]:
-        """Draws the pictures under ``out``; gives their names."""
+        """Draws each picture under ``out``, as PNG for pages and as PDF for papers; gives the names of all files."""
         drawn = self.pictures(results) if self.pictures else {}
+        files = []
         for name, figure in drawn.items():
-            figure.savefig(out / name, dpi=DPI)
-        return list(drawn)
+            for file in (name, str(Path(name).with_suffix(".pdf"))):
+                figure.savefig(out / file, dpi=DPI)
+                files.append(file)
+        return files
 
     def show(self, results: Results, out: Path, files: Iterable[str]) -> None:
         console = Console(markup=False, emoji=False, highlight=False)

@@ -76,7 +76,7 @@ fleet = command(
         Option("tasks", int, 3, "tasks of each job, in a ring", more=options.between(1, 100)),
         Option("run_s", float, 10.0, "how long each worker runs, seconds", more=options.at_least(0)),
         Option("flap_s", float, 30.0, "how often a link goes down; 0: never", more=options.at_least(0)),
-        Option("stalled_s", float, 20.0, "the manager stops for so long at half-time", more=options.at_least(0)),
+        Option("stalled_s", float, 20.0, "seconds that the manager stops for at half-time", more=options.at_least(0)),
         DATABASE,
         ENCRYPTED,
         SEED,

@@ -118,7 +118,7 @@ async def agents(
         for node in nodes:
             node.forget()
         gc.collect()
-        gc.freeze()  # a look at all that so many agents consist of would keep every one of them from its heartbeat
+        gc.freeze()  # collecting garbage among thousands of agents would keep every one of them from its heartbeat
         try:
             yield
         finally:

@@ -32,7 +32,7 @@ class Asked:
 
 def topology_of(names: Sequence[str], wires: int, seed: int) -> TopologyFile:
     """Each node is wired to its site's gateway, gateways form a circle with chords, and further wires join neighbours
-    within sites until there are so many. Small clusters may have room for fewer."""
+    within sites until there are ``wires``. Small clusters may have room for fewer."""
     links = list(site_topology(names).links)
     taken, chance = {frozenset((link.src, link.dst)) for link in links}, random.Random(seed)
     free = [

@@ -68,7 +68,7 @@ async def _round(cluster: Cluster, asked: Asked, took: list[float]) -> float:
 
 @asynccontextmanager
 async def _followed(cluster: Cluster, viewers: int) -> AsyncIterator[list[int]]:
-    """So many follow the live picture, each on a connection of its own; gives the bytes that each has received."""
+    """Viewers that follow the live picture, each on a connection of its own; gives the bytes that each has received."""
     counts = [0] * viewers
     whole = [asyncio.Event() for _ in range(viewers)]
 

@@ -33,7 +33,7 @@ from ces_sim.gpus.mixed import Placed, Seen, mixed, visits
 WARM_UP = 2.0
 """Mean stays that do not count: the cluster fills."""
 WHOLE_ONES = 4
-"""As in the service: for so many tasks that run, one more counts that asks for any whole card."""
+"""As in the service: for every four tasks that run, one more counts that asks for any whole card."""
 NOTHING = "composite alone"
 WEIGHTS = (0.002, 0.02, 0.1)
 BY_CARD = "composite alone, card by FGD"

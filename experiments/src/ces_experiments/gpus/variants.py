@@ -28,7 +28,7 @@ class Variant:
         return str(self.env.get("scenario", "D1"))
 
     def settings_for(self, episodes: int) -> dict[str, Any]:
-        """With the length of so many episodes, one update at least."""
+        """The variant with a run of this many episodes, at least one update."""
         if self.algorithm == "ppo":
             return {"updates": max(1, episodes // 16), **self.settings}
         return {"updates": max(1, episodes // SLOTS), "slots": SLOTS, **self.settings}

@@ -37,7 +37,7 @@ BESIDE_CHANGES = 50 * MBIT
 ELASTIC, ELASTIC_MOST = 10 * MBIT, 80 * MBIT  # allocation and maximum of the flows that borrow
 ARRIVING = 80 * MBIT
 UNDISTURBED = 0.015  # of the cores, that other machines of the same hypervisor had at most
-PATIENCE = 4  # a measurement may take so many times as long as it wants undisturbed seconds
+PATIENCE = 4  # a measurement may take this many times as long as the undisturbed seconds that it wants
 WATCH_S = 0.005
 SETTLE_S = 1.0
 

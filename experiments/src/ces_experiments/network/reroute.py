@@ -19,11 +19,11 @@ from rich.progress import Progress
 
 from ces_client import Client
 from ces_experiments.common.command import Experiment
+from ces_experiments.common.conditions import wait_for
 from ces_experiments.common.console import told
 from ces_experiments.common.report import Found, Report
 from ces_experiments.common.results import Grid
 from ces_experiments.common.spread import milliseconds
-from ces_experiments.common.waiting import wait_for
 from ces_testbed.cluster import Cluster
 from ces_testbed.hosts import Hosts
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, free_port

@@ -49,7 +49,7 @@ def measure(crowd: Crowd, advance: Callable[[], None]) -> dict[str, Any]:
     """The time of a cycle with all that the solver is asked in it, in milliseconds: what a caller waits, and what the
     process computes meanwhile. And how often the solver was asked."""
     solver = get_solver(crowd.solver)
-    sparing = with_lookahead(solver)
+    fragmentation_aware = with_lookahead(solver)
     warm_up(solver)
     cluster = drawn_cluster(crowd.regime, crowd.seed, nodes=crowd.nodes)
     paths_of(cluster.topology).warm()
@@ -82,7 +82,7 @@ def measure(crowd: Crowd, advance: Callable[[], None]) -> dict[str, Any]:
             waiting[job.name] = replace(job, submitted_s=now)
         asked, began, cpu = 0, time.perf_counter(), time.process_time()
         state = State(now, ledger, list(waiting.values()), list(running.values()), number, memory)
-        decided = cycle(state, parameters, partial(solve, solver), partial(solve, sparing))
+        decided = cycle(state, parameters, partial(solve, solver), partial(solve, fragmentation_aware))
         if number >= LEFT_OUT:
             walls.append((time.perf_counter() - began) * 1e3)
             cpus.append((time.process_time() - cpu) * 1e3)

@@ -14,7 +14,7 @@ MEASURES = (
 )  # fmt: skip
 """See :func:`measures`."""
 SHORTEST_S = 10.0
-"""Slowdowns count jobs that run for less as if they ran so long."""
+"""In slowdowns, a job that runs for less counts as running for this long."""
 
 
 def measures(outcome: Outcome, bound_s: float) -> dict[str, float]:

@@ -27,8 +27,8 @@ COMPARED = ("accepted", "work", "wait_s")
 
 @dataclass(frozen=True)
 class Question:
-    """``jobs`` and ``nodes``: of each region. ``wire_s``: from one region to another, one way. ``one_up_to``: of how
-    many regions one cluster is made, which then has so many nodes that each decision takes long."""
+    """``jobs`` and ``nodes``: of each region. ``wire_s``: from one region to another, one way. ``one_up_to``: up to
+    how many regions are also run as one cluster; beyond, each decision of such a large cluster takes long."""
 
     regions: tuple[int, ...]
     homes: tuple[Homes, ...]

@@ -198,7 +198,7 @@ class _Run:
         away = [course for course in self._courses.values() if course.region not in (None, course.home)]
         told = sum(teller.times(until) for teller in self._tellers.values()) * others
         about = len(summary(next(iter(self._tellers))).encode()) + SEALED
-        asked_s = sum(_covered(spans) for spans in _by_pair(away, until).values())
+        asked_s = sum(covered(spans) for spans in _by_pair(away, until).values())
         region_s = len(self._tellers) * until
         return {
             "choice_us": self._choice_us,
@@ -242,7 +242,7 @@ def _by_pair(away: Iterable[Course], until: float) -> dict[tuple[str, str], list
     return found
 
 
-def _covered(spans: Iterable[tuple[float, float]]) -> float:
+def covered(spans: Iterable[tuple[float, float]]) -> float:
     """How long at least one of them lasts."""
     total, end = 0.0, 0.0
     for begins, ends in sorted(spans):

@@ -26,7 +26,7 @@ from ces_experiments.common.console import told
 from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.control_plane.simulated_cluster import agents, connection
 from ces_experiments.security import training
-from ces_experiments.security.attacking import attack
+from ces_experiments.security.attack_process import attack
 from ces_experiments.security.honest import Window, honest_nodes, kept_free, while_attacked
 from ces_experiments.security.question import Question
 from ces_experiments.security.target import Target

@@ -17,7 +17,7 @@ from ces_common.natsauth.permissions import SERVICES
 from ces_experiments.control_plane.load import LINK
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_experiments.control_plane.simulated_cluster import agents, central_services, connection, events_of
-from ces_experiments.security.attacking import attack
+from ces_experiments.security.attack_process import attack
 from ces_experiments.security.honest import EVERY_S, Window, honest_nodes, kept_free
 from ces_experiments.security.question import Question
 from ces_experiments.security.target import Target

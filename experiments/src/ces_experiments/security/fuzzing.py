@@ -1,4 +1,5 @@
-"""So many hostile variants of each kind of message: first as many as are read of one node, then as fast as it goes."""
+"""Sends hostile variants of each kind of message: first at the rate that is read of one node, then as fast as it
+can."""
 
 from __future__ import annotations
 

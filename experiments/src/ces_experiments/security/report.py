@@ -12,7 +12,7 @@ from ces_experiments.common.command import Experiment
 from ces_experiments.common.machine import in_words
 from ces_experiments.common.report import Found, Report
 from ces_experiments.common.results import Grid
-from ces_experiments.security.attacking import AttackFailedError
+from ces_experiments.security.attack_process import AttackFailedError
 from ces_experiments.security.campaign_run import campaign
 from ces_experiments.security.fuzz_run import fuzz
 from ces_experiments.security.question import KINDS_OF_TRAINING, Question

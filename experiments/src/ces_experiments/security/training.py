@@ -19,12 +19,12 @@ SWITCH: Final = "s1"
 HOSTS: Final = 6
 CPU, MEMORY = 500, 256 * 2**20  # of each task: millicores and bytes
 LONGER: Final = 1.1  # than the attack
-LEARNS_LITTLE: Final = "0.001"  # or some would diverge over so many rounds
+LEARNS_LITTLE: Final = "0.001"  # with more, some would diverge over that many rounds
 
 
 def topology(tasks: int) -> Topology:
-    """Six hosts and the rogue's around a switch. All of them are needed for so many tasks, so that these speak over the
-    network, and not on one host."""
+    """Six hosts and the rogue's around a switch. ``tasks`` tasks need all of them, so that they speak over the network
+    and not within one host."""
     each = math.ceil(tasks / HOSTS)
     hosts = [
         {"name": name, "cpu": f"{each * CPU}m", "memory": each * MEMORY}
@@ -56,7 +56,7 @@ def round_of(view: JobView) -> int:
 
 
 def rounds_for(seconds: float, rounds: int, took_s: float) -> int:
-    """How many rounds last somewhat longer than ``seconds``, where some took so long."""
+    """How many rounds last somewhat longer than ``seconds``, given that ``rounds`` took ``took_s``."""
     return max(1, math.ceil(rounds * seconds * LONGER / max(took_s, 0.001)))
 
 

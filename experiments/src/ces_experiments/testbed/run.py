@@ -13,11 +13,11 @@ from rich.progress import Progress
 from ces_client import Client
 from ces_common.states import JOB_OVER, JobState
 from ces_core.registry import DEFAULT, get_solver
+from ces_experiments.common.conditions import PATIENCE_S, settled, wait_for
 from ces_experiments.common.console import told
 from ces_experiments.common.emulated import emulated, restart
 from ces_experiments.common.machine import CoreTime
 from ces_experiments.common.report import Found
-from ces_experiments.common.waiting import PATIENCE_S, settled, wait_for
 from ces_experiments.testbed import scenario as scenarios
 from ces_experiments.testbed.question import PLAIN, Question
 from ces_experiments.testbed.trial import enforced, run_job

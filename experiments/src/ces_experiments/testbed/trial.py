@@ -10,7 +10,7 @@ from ces_client import Client
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobView
 from ces_common.states import JOB_OVER, JobState
-from ces_experiments.common.waiting import LOOK_S, PATIENCE_S
+from ces_experiments.common.conditions import LOOK_S, PATIENCE_S
 from ces_experiments.testbed.readings import Trained, delivered, promised, record, trained
 from ces_testbed.errors import TestbedError
 

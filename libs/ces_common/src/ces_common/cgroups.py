@@ -97,8 +97,9 @@ class Group:
                 above._write(UNIFIED, "cpu.weight", weight)
 
     def limit_cpu(self, cpu: int, *, usual_weight: bool = False) -> bool:
-        """No more than so many millicores from now on. ``usual_weight``: but those surely; with the lowest weight, on a
-        busy machine, it could not even end. False where the group is there and the kernel does not limit it."""
+        """From now on at most ``cpu`` millicores. ``usual_weight``: with the usual weight as well; with the lowest, on
+        a busy machine, the group could not even end. False where the group is there and the kernel does not limit
+        it."""
         limited = self._write("cpu", "cpu.cfs_quota_us", _quota(cpu))
         limited |= self._write(UNIFIED, "cpu.max", f"{_quota(cpu)} {_PERIOD_US}")
         if usual_weight:

@@ -184,14 +184,14 @@ class JobFile(Document):
             raise ValueError("regions: leave it out, or the deadline, which only the region that admits it can promise")
 
     def at_size(self, size: int) -> JobFile:
-        """The malleable job with so many replicas of its elastic group."""
+        """The malleable job with ``size`` replicas of its elastic group."""
         assert self.elastic is not None
         group = self.elastic.group
         sized = [each.model_copy(update={"replicas": size}) if each.name == group else each for each in self.tasks]
         return self.model_copy(update={"tasks": sized})
 
     def at_cpu(self, cpu: int) -> JobFile:
-        """The job with elastic CPU with so many millicores for each worker of its elastic group."""
+        """The job with elastic CPU where each worker of its elastic group has ``cpu`` millicores."""
         assert self.elastic is not None
         given = [
             each.model_copy(update={"resources": each.resources.model_copy(update={"cpu": cpu})})

@@ -32,7 +32,7 @@ _REMEDY = "ask for whole cards (gpu: 1), or for one share of one card (gpu: 500m
 
 
 def gpus_of(whole: int, share: int) -> int | float:
-    """GPUs of so many whole cards and thousandths of others; a whole number where nobody has a share."""
+    """Whole cards and thousandths of others as one number of GPUs; an integer where nobody has a share."""
     return whole + share / WHOLE if share else whole
 
 

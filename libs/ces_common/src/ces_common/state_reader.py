@@ -2,7 +2,7 @@
 
 Events are heard as plain messages, by every reader, and not read from the stream: two schedulers at work each hear all
 of them, also the answer to a proposal, whoever made it. One that is lost need not come again. After a lost connection
-everything is read anew, and where the bus drops messages because too many wait, each of those that wait is a hint that
+everything is read again, and where the bus drops messages because too many wait, each of those that wait is a hint that
 comes later.
 """
 

@@ -42,9 +42,9 @@ _PYTHONS_WITH_VALUE: Final = ("-W", "-X")
 
 
 def environment(*, nodes: int, address: str, port: int, rendezvous: str, grace: int) -> dict[str, str]:
-    """For every worker of an elastic group of so many: the first listens at the address, and the rendezvous has an id
-    that no other start has had. ``grace``: seconds that programs have to end. A worker's own rank within the group is
-    ``PET_NODE_RANK``."""
+    """torchrun's variables for every worker of an elastic group of ``nodes``: the first listens at the address, and the
+    rendezvous has an id that no other start has had. ``grace``: seconds that programs have to end. A worker's own rank
+    within the group is ``PET_NODE_RANK``."""
     told = {
         "nnodes": str(nodes),
         "rdzv-backend": "static",

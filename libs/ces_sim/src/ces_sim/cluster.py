@@ -58,7 +58,7 @@ class _Answers:
         self, solver: Solver, problems: dict[str, Problem], seed: int, time_limit_s: float | None, screen: bool
     ) -> None:
         self.solver, self.problems = solver, problems
-        self._sparing = with_lookahead(solver)
+        self._fragmentation_aware = with_lookahead(solver)
         self.changes = self.releases = 0
         self.wall_s: list[float] = []
         self._seed, self._time_limit_s, self._screen = seed, time_limit_s, screen
@@ -88,10 +88,10 @@ class _Answers:
         reason = apart(problem)
         return None if reason is None else Result(self.solver.name, UNSEARCHED, reason=reason)
 
-    def answer(self, job: str, cluster: Cluster, *, sparing: bool = False) -> Result:
-        """On any cluster. ``sparing``: counting what is left for later jobs, if the solver can."""
+    def answer(self, job: str, cluster: Cluster, *, fragmentation_aware: bool = False) -> Result:
+        """On any cluster. ``fragmentation_aware``: counting what is left for later jobs, if the solver can."""
         problem = replace(self.problems[job], cluster=cluster)
-        solver = self._sparing if sparing else self.solver
+        solver = self._fragmentation_aware if fragmentation_aware else self.solver
         decision = decide(solver, problem, seed=self._seed, time_limit_s=self._time_limit_s)
         self.wall_s.append(decision.wall_s)
         return decision.result
@@ -158,7 +158,7 @@ class _Simulation:
         return self._answers.answer(job.name, cluster)
 
     def solve_fragmentation_aware(self, job: WaitingJob, cluster: Cluster) -> Result:
-        return self._answers.answer(job.name, cluster, sparing=True)
+        return self._answers.answer(job.name, cluster, fragmentation_aware=True)
 
     def refuse(self, name: str, reason: Reason) -> None:
         self._fates[name].refusals.append(reason.code)

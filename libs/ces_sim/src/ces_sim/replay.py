@@ -37,7 +37,7 @@ def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -
 
     Raises OSError, and ValueError or KeyError where it is no record; BadDecisionError where a plan breaks a rule.
     """
-    memory, sparing = Memory(), with_lookahead(solver)
+    memory, fragmentation_aware = Memory(), with_lookahead(solver)
     for told in read_record(record):
 
         def answers(
@@ -46,7 +46,7 @@ def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -
             return decide(asked, job.on(cluster), seed=seeds[job.name], time_limit_s=time_limit_s).result
 
         state = told.with_memory(memory)
-        decided = cycle(state, told.parameters, partial(answers, solver), partial(answers, sparing))
+        decided = cycle(state, told.parameters, partial(answers, solver), partial(answers, fragmentation_aware))
         memory = decided.memory
         made_room = told.preempted, preempted_line(decided.preempted)
         yield Replayed(state.now_s, told.starts, [start_line(start) for start in decided.starts], made_room)

@@ -1,4 +1,4 @@
-"""A cluster in a process of its own, and the news of that process."""
+"""Starts a cluster in a process of its own, follows the news of that process, and ends it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Background:
             )
 
     def news(self) -> Iterator[News]:
-        """Its news from now on, until it is ready, has failed, or has stopped."""
+        """Yields its news as they come; ends after the one that says that it is ready, has failed, or has stopped."""
         while True:
             ended = self._process is not None and self._process.poll() is not None
             items, self._offset = read_news(self.files.progress, self._offset)
@@ -55,7 +55,7 @@ class Background:
             time.sleep(LOOK_S)
 
     def ask_to_end(self) -> None:
-        """It then cleans up, and its news say when it has."""
+        """Ask the cluster to end. It cleans up, and its news say when that is done."""
         if self._process is None:
             return
         if self._process.stdin is not None:
@@ -65,7 +65,7 @@ class Background:
             self._process.send_signal(signal.SIGTERM)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it has ended in time."""
+        """Wait for its process to end; False if that took longer than ``timeout_s``."""
         if self._process is None:
             return True
         try:

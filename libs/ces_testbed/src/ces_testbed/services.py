@@ -83,7 +83,7 @@ def agent_name(node: str) -> str:
 
 
 def alike(kind: str, count: int) -> list[str]:
-    """The names of so many services of a kind, side by side: ``manager``, ``manager-2``, and so on."""
+    """The names of ``count`` services of a kind, side by side: ``manager``, ``manager-2``, and so on."""
     return [kind if number == 1 else f"{kind}-{number}" for number in range(1, count + 1)]
 
 

@@ -32,7 +32,7 @@ from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.lending import lender
 from ces_edge_agent.logs import ProgressReader, answer_log
-from ces_edge_agent.measuring import measured
+from ces_edge_agent.measurement import measured
 from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler

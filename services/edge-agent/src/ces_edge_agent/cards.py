@@ -93,9 +93,9 @@ class MachineCards:
         return [path for path in everything if path in own or not _OF_ONE.fullmatch(path)]
 
     def environment(self, worker: DesiredWorker, *, hidden: bool = True) -> dict[str, str]:
-        """By which CUDA sees the worker's cards alone, and which part of one is its. By their ids, where the driver
-        tells them; else by their numbers, in the order of the bus. ``hidden``: others' cards are hidden from the
-        worker, so that numbers begin anew."""
+        """The variables by which CUDA sees the worker's cards alone, and that say which share of a card is its. Cards
+        are named by the driver's ids, else by number in the order of the bus. ``hidden``: the worker cannot see others'
+        cards, so that its numbers begin at 0."""
         ids = [self._id(card) for card in worker.cards]
         seen = [each for each in ids if each is not None]
         numbers = [each[1] for card in worker.cards if (each := NUMBERED.fullmatch(card))]

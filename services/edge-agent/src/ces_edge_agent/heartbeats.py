@@ -13,7 +13,7 @@ from ces_common.messages.energy import EnergyReport
 from ces_common.messages.reports import MAX_HEARTBEAT, FlowUsage, Heartbeat, LinkUsage, WorkerStatus, WorkerUsage
 from ces_edge_agent.energy.account import Account
 from ces_edge_agent.lease import Clocks
-from ces_edge_agent.measuring import measured
+from ces_edge_agent.measurement import measured
 from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.reconcilers.actions import ALIVE
 

@@ -62,7 +62,7 @@ class LogStore(Protocol):
         """Offset of the last ``lines`` lines, of those that are kept; None where there is no log."""
 
     async def discard(self, older_than_s: float, in_use: Collection[str]) -> None:
-        """Delete logs that nobody wrote to for so long, but those of the allocations in use."""
+        """Delete logs that nobody has written to for this long, except those of the allocations in use."""
 
 
 class Runtime(Protocol):
@@ -127,9 +127,9 @@ class Runtime(Protocol):
     async def resume(self, key: str) -> None: ...
 
     async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
-        """A worker that is there gets no more than so many millicores from now on, paused or not, where the runtime
-        limits CPU at all. ``usual_weight``: but those with no less weight than others have; else with the weight that
-        it had. Raises RuntimeUnavailable, also where the limit cannot be set."""
+        """From now on a worker that is there gets at most ``cpu`` millicores, paused or not, where the runtime limits
+        CPU at all. ``usual_weight``: and the weight that others have, in place of the one it had. Raises
+        RuntimeUnavailable, also where the limit cannot be set."""
 
     async def usage(self) -> list[WorkerUsage]: ...
 

@@ -10,7 +10,7 @@ from ces_common.bus.port import Bus, BusError, NoResponder, RemoteError
 from ces_common.messages.desired import DesiredWorker
 from ces_common.messages.secrets import GONE, STARTED, SecretsQuery, TaskSecrets
 from ces_common.natsauth.keys import BadKey
-from ces_common.natsauth.sealing import unseal
+from ces_common.natsauth.sealed_messages import unseal
 from ces_edge_agent.ports import NO_SECRETS, Refused
 
 LARGEST = 4 * 2**20  # bytes of an answer

@@ -47,7 +47,7 @@ from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
 from ces_manager.nodes.expiry import LOST_AT_ONCE, expire, observe
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.nodes.hearing import HearingClock
+from ces_manager.nodes.hearing_clock import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
 from ces_manager.regions.hold_ends import end_holds

@@ -14,8 +14,8 @@ from ces_common.db.tables import JobRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import Page
 from ces_common.messages.audits import AuditFinding, AuditOutcome, AuditReport, AuditSummary, AuditView, FindingView
+from ces_manager.cursors import job_cursor
 from ces_manager.errors import Invalid, NotFound
-from ces_manager.paging import job_cursor
 
 KEPT = 1024  # audits: a week of one each ten minutes
 

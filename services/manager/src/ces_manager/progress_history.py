@@ -22,7 +22,7 @@ class _Curve:
     def __init__(self) -> None:
         self.at = array("d")
         self.values: dict[str, array[float]] = {}  # of single precision: they are drawn
-        self._step = 1  # of so many lines one is kept
+        self._step = 1  # one line of this many is kept
         self._skipped = 0
 
     def add(self, at: float, numbers: Mapping[str, float]) -> None:

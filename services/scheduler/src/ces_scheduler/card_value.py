@@ -22,7 +22,7 @@ from ces_scheduler.card_cells import CardTable
 WEIGHT: Final = 0.02
 """What a card of fragments counts beside the composite; measured in docs/benchmarks/gpu-mix.md."""
 WHOLE_ONES: Final = 4
-"""For so many tasks that are known, one more counts that asks for any whole card: some may always come."""
+"""For every four tasks that are known, one more counts that asks for any whole card: some may always come."""
 
 
 @dataclass(frozen=True, eq=False)

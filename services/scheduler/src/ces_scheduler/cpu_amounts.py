@@ -32,7 +32,7 @@ from ces_scheduler.start_cpu import cpu_level, cpu_range, waits_for_more
 
 log = structlog.get_logger()
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
-GIVES_S = 30.0  # for so long it is expected that a node says that its workers have no more
+GIVES_S = 30.0  # within which a node is expected to say that its workers have no more
 BUDGET_MS = 250.0  # of solver time in one look
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
 CPU = 0  # the row of node amounts

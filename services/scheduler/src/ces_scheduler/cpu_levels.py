@@ -55,7 +55,7 @@ def levels(sharers: Iterable[Sharer], capacity: Mapping[Place, float]) -> dict[s
 
 
 def fits(left: Mapping[Place, float], sharer: Sharer, more: float) -> bool:
-    """Whether each worker of a job can have so many millicores more."""
+    """Whether each worker of a job can have ``more`` millicores beside what it has."""
     return all(more * count <= left[place] for place, count in sharer.workers.items())
 
 
@@ -81,8 +81,9 @@ def next_change(
 
 
 def given_up(sharers: Iterable[Sharer], lacking: Mapping[Place, float]) -> tuple[str, int] | None:
-    """The job that goes to a lower level for another one that lacks so many millicores in places: of the least urgent,
-    the one with the highest level, by as much as it takes. None where nobody has any to spare there."""
+    """The job that goes to a lower level for another one that lacks millicores in some places (``lacking``), and that
+    level: of the least urgent, the one with the highest level, by as much as it takes. None where nobody has any to
+    spare there."""
     for each in sorted(sharers, key=lambda each: (each.priority, -each.level, each.name)):
         short = [lacking[place] / count for place, count in each.workers.items() if lacking.get(place, 0) > 0]
         if short and each.level > each.least:

@@ -78,8 +78,8 @@ class Deadlines:
     async def look(
         self, view: StateView, offer: Offer, queued: Mapping[str, JobRecord], parameters: Parameters, version: int
     ) -> float:
-        """Judge anew where that may bring anything new; returns after how many seconds to look again unasked. Costs
-        next to nothing where no job has a deadline. Raises BusError."""
+        """Judges jobs again where the judgement may have changed; returns after how many seconds to look again unasked.
+        Costs next to nothing where no job has a deadline. Raises BusError."""
         now, due = self._clock(), self._due_jobs.look(view)
         waiting = {name: queued[name] for name in sorted(due & queued.keys())}
         self._forget(offer, waiting)

@@ -89,7 +89,8 @@ class Candidate:
 
     @property
     def lasts(self) -> bool:
-        """Whether it goes on for so long that a job may gain by not waiting for its end what a resize takes of it."""
+        """Whether it goes on for long enough that a job that does not wait for its end gains more than a resize
+        costs."""
         return self.left_s is None or self.left_s >= WORTH * self.cost_s
 
     def pays(self, size: int) -> bool:
@@ -226,8 +227,8 @@ class Sizing:
 
     def place(self, record: JobRecord, offer: Offer, needed_s: float = 0.0) -> Decision | None:
         """A place for the job at the size that its record has, on what is offered and within its tenant's quota; None
-        if none is found. The first task stays where the checkpoints lie. ``needed_s``: for so long no owner of a node
-        that it does not hold yet is expected."""
+        if none is found. The first task stays where the checkpoints lie. ``needed_s``: for how long no owner is
+        expected on a node that the job does not hold yet."""
         if self.spent > 1:
             return None
         try:

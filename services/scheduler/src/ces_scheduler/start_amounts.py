@@ -229,7 +229,7 @@ class _Places:
 
 
 def most_each(workers: int, places: Floats, asked: int, most: int) -> int:
-    """The most that each of so many workers can have on empty nodes at once, in steps from what they ask for up to
+    """The most that each of ``workers`` workers can have on empty nodes at once, in steps from what they ask for up to
     ``most``. ``places``: see _Places._of."""
     low, high = 0, max(0, -(-(most - asked) // STEP))
     while low < high:

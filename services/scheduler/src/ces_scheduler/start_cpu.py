@@ -48,7 +48,7 @@ def cpu_level(record: JobRecord) -> int:
 
 
 def at_cpu(record: JobRecord, cpu: int) -> JobRecord:
-    """The waiting job as it is where each worker of its elastic group begins with so many millicores. It is expected to
+    """The waiting job, with ``cpu`` millicores at the start for each worker of its elastic group. It is expected to
     take as long as its file says, as when it runs: less is not certain."""
     assert record.spec is not None
     assert record.size is not None

@@ -81,6 +81,12 @@ def test_a_failed_job_says_why_once_and_shows_the_end_of_its_log(connected, samp
     assert f"the whole log: ces logs {samples.id} worker-1" in shown
 
 
+def test_the_end_of_a_log_shows_what_would_steer_a_terminal_as_ces_logs_does(connected, samples, job_file):
+    follow(connected, samples, samples.job("failed", reason="gone"))
+    connected.on("GET", f"jobs/{samples.id}/logs", httpx.Response(200, text="one\rtwo\n"))
+    assert r"worker-1 | one\x0dtwo" in ces("submit", job_file, "--wait", code=1).stdout
+
+
 def test_a_log_that_cannot_be_read_is_left_out(connected, samples, job_file):
     follow(connected, samples, samples.job("failed", reason="gone"))
     connected.on("GET", f"jobs/{samples.id}/logs", samples.problem(500, "Internal error"))

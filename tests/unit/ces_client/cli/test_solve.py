@@ -96,6 +96,7 @@ def test_tables_are_for_people(app: typer.Typer, tmp_path: Path) -> None:
     listed = CliRunner().invoke(app, ["solvers"])
     assert "greedy" in listed.stdout
     as_json = json.loads(CliRunner().invoke(app, ["solvers", "-o", "json"]).stdout)
+    assert {"name": "default", "summary": "alias of search-learned, which the service uses"} in as_json
     assert {"default", "greedy"} <= {line["name"] for line in as_json}
 
 

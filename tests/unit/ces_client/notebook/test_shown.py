@@ -15,7 +15,7 @@ from rich.text import Text
 from ces_client.notebook import shown
 from ces_client.notebook.drawing import MOST_NODES
 from ces_client.notebook.markup import MOST_CHARACTERS, MOST_ROWS, html, word
-from ces_client.notebook.placing import place
+from ces_client.notebook.positions import place
 from ces_common.jobfile import JobFile
 from ces_common.messages import api
 from ces_common.messages.dashboard import HeldFlow, Layout

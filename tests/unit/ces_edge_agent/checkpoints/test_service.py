@@ -20,7 +20,7 @@ from ces_common.messages.desired import (
 )
 from ces_edge_agent.checkpoints import service, shelf, signed
 from ces_edge_agent.checkpoints.archive import Packed
-from ces_edge_agent.checkpoints.fetching import NotFetched, allowed_s
+from ces_edge_agent.checkpoints.download import NotFetched, allowed_s
 from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S
 from ces_edge_agent.ports import RuntimeUnavailable

@@ -12,7 +12,7 @@ from ces_core.registry import get_solver
 from ces_experiments.regions.books import Asked
 from ces_experiments.regions.drawn import HomedJob, Shape, World, draw
 from ces_experiments.regions.played import ANSWER_S, Course, Tally
-from ces_experiments.regions.run import WAYS, Terms, Way, _covered, figures, play
+from ces_experiments.regions.run import WAYS, Terms, Way, covered, figures, play
 from ces_federation.owner import LOOK_S
 
 SHAPE = Shape(regions=3, nodes=4, jobs=12, load=1.2, homes="uneven", regime="tight", tasks=(1, 2, 3), duration_s=120.0)
@@ -96,5 +96,5 @@ def test_figures_of_courses() -> None:
 
 
 def test_time_is_counted_once_where_it_overlaps() -> None:
-    assert _covered([(5, 7), (0, 2), (1, 3), (6, 6.5)]) == 5
-    assert _covered([]) == 0
+    assert covered([(5, 7), (0, 2), (1, 3), (6, 6.5)]) == 5
+    assert covered([]) == 0

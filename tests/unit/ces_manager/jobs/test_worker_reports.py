@@ -35,7 +35,7 @@ def test_a_failed_worker_restarts_its_gang_and_then_fails_the_job(world: World) 
     world.tell(job, "exited", "w-2", exit_code=4, reason="out of memory")
     record = world.job(job)
     assert record.state is J.FAILED
-    assert record.reason == "w-2 on c exited with code 4: out of memory (after 1 restarts)"
+    assert record.reason == "w-2 on c exited with code 4: out of memory (after 1 restart)"
     assert states(world, job) == [A.STOPPING, A.STOPPING, A.FAILED]
     world.confirm(job)
     assert states(world, job) == [A.STOPPED, A.STOPPED, A.FAILED]
@@ -90,6 +90,13 @@ def test_a_gang_that_fails_with_a_peer_whose_node_leaves_uses_up_no_restart(worl
     statuses = [Status(node=node, generation=0, workers=[worker]) for node, worker in told]
     world.write(lambda tx: take_reports(tx, statuses))
     assert (world.job(job).state, world.job(job).restarts) == (J.RESCHEDULING, 0)
+
+
+def test_the_signal_that_ended_a_worker_has_its_name(world: World) -> None:
+    job = world.submit(ring(restart={"policy": "never"}))
+    world.run(job, NODES)
+    world.tell(job, "exited", "w-1", exit_code=137)
+    assert world.job(job).reason == "w-1 on b exited with code 137 (SIGKILL)"
 
 
 def test_a_gang_that_fails_because_a_peer_has_fallen_silent_uses_up_no_restart(world: World) -> None:

@@ -25,7 +25,7 @@ from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.nodes.expiry import Due, expire
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.nodes.hearing import HearingClock
+from ces_manager.nodes.hearing_clock import HearingClock
 from ces_manager.nodes.node_views import CONTESTED, node_view
 
 NODES = ["a", "b", "c"]

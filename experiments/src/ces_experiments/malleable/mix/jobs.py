@@ -45,7 +45,7 @@ class MixJob:
     within_s: int
 
     def seconds(self, size: int) -> float:
-        """What its steps take with so many workers."""
+        """How long its steps take with ``size`` workers."""
         return self.steps * step_s(self.a, self.b, self.c, size)
 
     def asked(self, share: float) -> int:

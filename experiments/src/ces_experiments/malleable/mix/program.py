@@ -99,7 +99,7 @@ def lead(steps: int, each_s: float, size: int) -> None:
 
 @contextmanager
 def gathered(count: int) -> Iterator[list[socket.socket]]:
-    """Connections from so many others. Raises TimeoutError."""
+    """Connections from this many others. Raises TimeoutError."""
     with ExitStack() as stack:
         found = []
         if count:

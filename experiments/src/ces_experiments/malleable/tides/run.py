@@ -19,10 +19,10 @@ from rich.progress import Progress
 from ces_client import Client
 from ces_common.cgroups import Group, hierarchies
 from ces_common.jobfile import JobFile
+from ces_experiments.common.conditions import settled, wait_for
 from ces_experiments.common.emulated import emulated, star
 from ces_experiments.common.job_runs import after_each, each_run
 from ces_experiments.common.report import Found
-from ces_experiments.common.waiting import settled, wait_for
 from ces_experiments.malleable.tides import days
 from ces_experiments.malleable.tides.days import OwnerDay
 from ces_experiments.malleable.tides.outcome import ALONE, BESIDE, Pieces, record
@@ -35,7 +35,7 @@ from ces_testbed.services import CENTRAL, agent_name
 
 FIRST_SEED = 1
 SOON_S = 2.0  # in which the owners' programs start, before midnight
-END_S = 60.0  # they have so long to tell what they did
+END_S = 60.0  # how long they have to tell what they did
 RESIZE_S = 2  # a day has two minutes here
 QUIET_S = 1
 BELOW, RECLAIM = 0.45, 0.55  # of what an owner ever needs: lent below, reclaimed above

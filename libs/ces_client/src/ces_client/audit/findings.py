@@ -51,7 +51,7 @@ class Findings:
         self.all.append(Finding(self._number, kind, text, job or self._job, node, link))
 
     def check(self, kind: str, texts: Iterable[str], number: int = 1) -> None:
-        """So many checks of this kind, and what they found."""
+        """Counts ``number`` checks of this kind, and adds what they found."""
         self.checked[kind] += number
         for text in texts:
             self.add(kind, text)

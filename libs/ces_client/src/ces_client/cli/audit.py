@@ -24,7 +24,7 @@ from ces_client.audit_inputs import (
 )
 from ces_client.cli import session
 from ces_client.cli.output import Output, OutputOption, console, say, tell
-from ces_client.cli.publishing import again_and_again, pause_of, publish
+from ces_client.cli.publication import again_and_again, pause_of, publish
 from ces_client.client import Client
 from ces_client.errors import bad_field
 from ces_client.files import load_topology

@@ -147,12 +147,13 @@ def check(
 def solvers(output: OutputOption = Output.TABLE) -> None:
     """List the solvers that `ces solve --solver` takes."""
     known = {name: _summary(name) for name in available()}
+    known[DEFAULT] = f"alias of {get_solver().name}, which the service uses"
     if output is Output.JSON:
         show_json_line([{"name": name, "summary": summary} for name, summary in known.items()])
         return
     table = Table("solver", "what it does")
     for name, summary in known.items():
-        table.add_row(name, f"alias of {get_solver().name}, which the service uses" if name == DEFAULT else summary)
+        table.add_row(name, summary)
     console().print(table)
 
 

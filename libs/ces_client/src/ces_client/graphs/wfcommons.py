@@ -14,7 +14,7 @@ _Seconds = Annotated[float, Field(ge=0, le=1e12)]
 LEAST_RATE = 1000
 """Bit/s of an edge between tasks that pass no file on, or a small one."""
 BURST = 2
-"""An edge may take so many times its mean rate."""
+"""The maximum of an edge, as a multiple of its mean rate."""
 
 
 class _Part(BaseModel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ces_client.notebook.markup import COLOURS
-from ces_client.notebook.placing import Point, place
+from ces_client.notebook.positions import Point, place
 from ces_client.view.formats import cpu_share, rate
 from ces_client.view.plain import plain
 from ces_common.messages.api import LinkView, NodeView, TopologyView

@@ -105,7 +105,8 @@ class ClusterMap:
 
 
 class Listing(Generic[T], Iterator[T]):
-    """Items as they are needed, once. To show itself in a notebook, it asks anew, and leaves itself as it is."""
+    """Items fetched as they are needed, once. To show itself in a notebook it asks again, and uses none of its own
+    up."""
 
     def __init__(self, ask: Callable[[], Iterator[T]], table: Callable[[Sequence[T]], str]) -> None:
         self._ask, self._table = ask, table
@@ -129,7 +130,7 @@ def _cluster(topology: api.TopologyView, layout: Layout) -> str:
 
     from ces_client.notebook.drawing import draw, wire_count
     from ces_client.notebook.markup import html, shown
-    from ces_client.notebook.placing import can_place
+    from ces_client.notebook.positions import can_place
     from ces_client.notebook.tables import links, nodes
     from ces_common.quantities import show_bandwidth
 

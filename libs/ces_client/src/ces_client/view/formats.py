@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from signal import Signals
 
 from rich.text import Text
 
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 DASH = "–"
-SIGNALLED = 128  # a process that a signal ended has this exit code plus the signal's number
 DAYS_OF_A_WEEK = 7
 LARGEST = 10**15  # of a worker's numbers: none that it counts is larger, and a row has room for its digits
 STATE_STYLES = {
@@ -69,14 +67,6 @@ def span(seconds: float) -> str:
     if hours:
         return f"{hours}h{minute:02d}m"
     return f"{minutes}m{second:02d}s" if minutes else f"{second}s"
-
-
-def signal_name(exit_code: int) -> str | None:
-    """``SIGKILL`` where the exit code says that a signal ended the process."""
-    try:
-        return Signals(exit_code - SIGNALLED).name
-    except ValueError:  # no signal has this number
-        return None
 
 
 def since(start: datetime | None, now: datetime) -> str:

@@ -17,12 +17,14 @@ from ces_client.view.cards import task_cards
 from ces_client.view.confinement import confined_tasks
 from ces_client.view.deadline import deadline_text, policy_text
 from ces_client.view.energy import energy_text
-from ces_client.view.formats import DASH, moment, number, signal_name, since, span, state_text
+from ces_client.view.formats import DASH, moment, number, since, span, state_text
+from ces_client.view.plain import plain
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
 from ces_client.view.speeds import speed_facts
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.elastic import CpuRange, Elastic
+from ces_common.exit_codes import signal_name
 from ces_common.messages.api import JobView, TaskView
 from ces_common.quantities import format_cpu
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
@@ -204,7 +206,7 @@ def last_lines(view: JobView, logs: Mapping[str, Sequence[str]]) -> RenderableTy
     """The end of the logs of workers that failed (task -> lines), and where to read the rest."""
     parts = []
     for task, lines in logs.items():
-        parts += [Text(f"{task} | {line}", style="dim") for line in lines]
+        parts += [Text(plain(f"{task} | {line}"), style="dim") for line in lines]  # Text alone drops what steers
         parts.append(Text(f"the whole log: ces logs {view.id} {task}"))
     return Group(*parts)
 

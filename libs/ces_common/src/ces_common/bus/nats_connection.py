@@ -161,7 +161,7 @@ class NatsConnection:
                 credentials_file(self._credentials.jwt, self._credentials.seed)
             )
         if self._tls is not None:
-            options["tls_handshake_first"] = True  # or the library would begin TLS anew where the server speaks of it
+            options["tls_handshake_first"] = True  # else the library begins TLS again when the server offers it
         connecting = asyncio.create_task(
             client.connect(
                 servers=self._servers,

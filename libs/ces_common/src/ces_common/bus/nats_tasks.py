@@ -1,4 +1,4 @@
-"""Tasks around a client library that may swallow their cancellation."""
+"""Helpers for tasks that call the NATS client library, which may swallow their cancellation."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ DRAIN_S: Final = 3.0
 
 
 async def logged(callback: Callback) -> None:
+    """Call it; an exception is logged and goes no further."""
     try:
         await callback()
     except Exception:
@@ -25,7 +26,7 @@ async def logged(callback: Callback) -> None:
 
 
 async def settle(work: Sequence[Awaitable[Any]]) -> None:
-    """Wait for all of it, but not for ever."""
+    """Wait for all of it, for at most ``DRAIN_S`` seconds; what is not done by then is stopped."""
     if work:
         _, late = await asyncio.wait([asyncio.ensure_future(each) for each in work], timeout=DRAIN_S)
         for each in late:
@@ -34,8 +35,8 @@ async def settle(work: Sequence[Awaitable[Any]]) -> None:
 
 @contextmanager
 def cancellation_kept() -> Iterator[None]:
-    """Raises CancelledError if the task was cancelled meanwhile: the library swallows a cancellation that meets it
-    while flushing, and a loop that published would go on for ever."""
+    """For calls of the library: raises CancelledError at the end if the task was cancelled during the block. The
+    library swallows a cancellation that comes while it flushes, and a loop that publishes would go on for ever."""
     task = asyncio.current_task()
     assert task is not None, "only a task can be cancelled"
     before = task.cancelling()
@@ -47,7 +48,7 @@ def cancellation_kept() -> Iterator[None]:
 
 
 async def stop(task: asyncio.Future[Any]) -> None:
-    """Cancel until it has ended: the library swallows a cancellation that meets it while flushing."""
+    """Cancel the task, again and again until it has ended: one cancellation may be swallowed."""
     while not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=0.5)

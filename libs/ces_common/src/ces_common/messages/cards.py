@@ -76,8 +76,8 @@ def is_model(card: Card, models: Sequence[str]) -> bool:
 
 
 def cards_of(count: int, known: Sequence[Card] = ()) -> list[Card]:
-    """So many cards: those that are known, and for the rest one without more than a number: of its place, or, where one
-    that is known has that, the lowest that none has."""
+    """``count`` cards: the known ones, then cards of which only a number is known: their place in the list, or the
+    lowest free number where a known card has that one."""
     found = list(known[:count])
     used = {card.id for card in found}
     for place in range(len(found), count):

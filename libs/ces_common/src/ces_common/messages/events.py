@@ -99,9 +99,10 @@ class QueueStatus(Message):
     """How a waiting job stands in the queue.
 
     ``position`` from 1. ``reason``: what stands in its way now; None where it has not been its turn to be tried.
-    ``overdue``: it has waited so long that age alone counts. ``reserved``: room is kept for it. ``start_at``: when it
-    is expected to start, as far as running jobs have said when they end: with room kept no later than this; without, no
-    earlier, since others may come before. None where nobody knows. ``held_by``: ids of running jobs that it waits for.
+    ``overdue``: it has waited so long that age alone counts. ``reserved``: it has a reservation. ``start_at``: when it
+    is expected to start, as far as running jobs have said when they end: with a reservation no later than this; without
+    one no earlier, since others may come before. None where nobody knows. ``held_by``: ids of running jobs that it
+    waits for.
     """
 
     job: str

@@ -33,7 +33,8 @@ _READ_DESIRED: Final = f"{_API}.STREAM.MSG.GET.{subjects.DESIRED_STREAM}"
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """``answers``: may reply once to whatever reply subject a request that it received names."""
+    """Subjects that a user may publish and subscribe to. ``answers``: it may also reply, once, to the reply subject of
+    each request that it receives."""
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]

@@ -52,7 +52,7 @@ def certificates_in(text: str) -> list[bytes]:
 
 
 def pem_of(certificate: bytes) -> str:
-    """A certificate as PEM, made anew: two readers of a text from elsewhere may see two certificates in it."""
+    """A certificate as PEM, encoded here: two readers of a text from elsewhere may see two certificates in it."""
     return ssl.DER_cert_to_PEM_cert(certificate)
 
 
@@ -114,8 +114,8 @@ def authority_at(url: str, wanted: str) -> str:
 
 @contextmanager
 def _ended_after(connection: socket.socket, seconds: float) -> Iterator[None]:
-    """Break the connection once so many seconds have passed: limits of single reads hold nobody who sends a byte now
-    and then."""
+    """Break the connection after ``seconds``: limits of single reads do not stop a peer that sends a byte now and
+    then."""
     handle = connection.dup()
 
     def end() -> None:

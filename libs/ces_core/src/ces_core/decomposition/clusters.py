@@ -58,7 +58,7 @@ def _stirred(division: Division, part: Integers, parts: int, rng: np.random.Gene
 
 
 def _swapped(division: Division, part: Integers, pairs: int, rng: np.random.Generator) -> Integers:
-    """The answer with up to so many pairs of vertices in each other's place, where that breaks nothing."""
+    """The answer with up to ``pairs`` pairs of vertices exchanged, where that breaks nothing."""
     answer = part.copy()
     for _ in range(pairs):
         a, b = rng.integers(division.size, size=2)

@@ -71,7 +71,7 @@ class Hierarchy:
         return self.size - len(self._merges)
 
     def at(self, parts: int) -> Integers | None:
-        """The part of each vertex where there are so many; None where the hierarchy does not have such a level."""
+        """The part of each vertex where there are ``parts`` of them; None where the hierarchy has no such level."""
         if not self.fewest <= parts <= self.size:
             return None
         into = np.arange(self.size)

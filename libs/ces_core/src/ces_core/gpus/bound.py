@@ -29,7 +29,8 @@ Kind = tuple[int, int, int, int, frozenset[str]]
 @dataclass(frozen=True)
 class Bound:
     """``most``: tasks that can be placed at most. In the best answer found, a start for plans, each class of nodes has
-    ``kinds``, so many tasks of each kind, and ``patterns``, shares by milli with so many cards that have them."""
+    ``kinds``, the number of tasks of each kind, and ``patterns``, shares in milli with the number of cards that have
+    them."""
 
     most: int
     kinds: Mapping[NodeClass, Mapping[Kind, int]]

@@ -15,9 +15,9 @@ Floats = NDArray[np.float64]
 
 
 def left_over(fleet: Fleet, usual: Typical, task: Asked, steps: int) -> Floats:
-    """Cards that typical tasks can use less of once so many steps are on a node, as a change that is 0 or less, shape
-    (nodes, steps + 1). ``task``: one step, of one card; it goes on the fullest that has room. Beyond what a node has
-    room for nothing changes further.
+    """By how much fewer cards typical tasks can use once a number of steps are on a node: a change that is 0 or less,
+    shape (nodes, steps + 1). ``task``: one step, of one card; it goes on the fullest that has room. Beyond what a node
+    has room for nothing changes further.
 
     A step may also make fragments disappear. Each counts as many less as the best step of any node, so that no step
     has a positive value: the number of steps is the same wherever they are."""

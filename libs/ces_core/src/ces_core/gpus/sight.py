@@ -46,8 +46,8 @@ def schema_hash() -> str:
 
 @dataclass(frozen=True)
 class Usual:
-    """Tasks as they usually come. ``smaller``: how many are smaller than so many milli, and ``amount``: milli of these
-    together, shape (milli,) each; ``count``: of all."""
+    """Tasks as they usually come. ``smaller``: how many ask for less than each number of milli, and ``amount``: the
+    milli of these together, shape (milli,) each; ``count``: of all."""
 
     kinds: Typical
     smaller: Integers

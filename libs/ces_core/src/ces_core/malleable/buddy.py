@@ -35,7 +35,7 @@ def in_order(sizes: Iterable[tuple[Name, int]]) -> list[tuple[Name, int]]:
 
 def keep_places(sizes: Mapping[str, int], before: Mapping[str, int], capacity: int) -> dict[str, int]:
     """As :func:`place`, but who has the same size and its place free of others stays: ``before`` has the begins of
-    those whose size is unchanged. Where the others do not fit around them, all are placed anew."""
+    those whose size is unchanged. Where the others do not fit around them, all are placed again."""
     taken = bytearray(capacity)
     begins: dict[str, int] = {}
     for name, size in in_order(sizes.items()):

@@ -174,7 +174,7 @@ class Steady:
 
 
 def first_free(free: FreeSteps, size: int, lasts_s: float) -> float | None:
-    """From when on so many GPUs stay free for so many seconds; None where there never are so many."""
+    """From when on ``size`` GPUs stay free for ``lasts_s`` seconds; None where they never do."""
     begin_s = math.inf
     for place, (time_s, gpus) in enumerate(zip(free.times, free.free, strict=True)):
         begin_s = min(begin_s, time_s) if gpus >= size else math.inf

@@ -24,7 +24,7 @@ def saved_gpu_s(old: Plan, new: Plan, added: int) -> float:
 
 def give_surplus(running: Sequence[Running], shares: Shares, slot_s: float) -> None:
     """Raise sizes in ``shares`` until nothing that fits is left: jobs at size 0 first, then by :func:`saved_gpu_s`. No
-    job that is on time is made late for it. What an offer is worth is looked at anew when its turn comes."""
+    job that is on time is made late for it. An offer is valued again when its turn comes."""
     heap = [(-math.inf, place) for place in range(len(running))]
     while heap and shares.free_now:
         _, place = heapq.heappop(heap)
@@ -44,7 +44,7 @@ def give_surplus(running: Sequence[Running], shares: Shares, slot_s: float) -> N
 def give_surplus_strictly(
     running: Sequence[Running], shares: Shares, slot_s: float, worth: Worth, keep: bool
 ) -> list[Running]:
-    """The same by any worth, with all offers made anew after each gift. ``keep``: no job that is on time is made late.
+    """The same by any worth, with all offers made again after each gift. ``keep``: no job that is on time is made late.
     Gives the jobs in the order of the last round."""
     order = list(running)
     values: dict[str, float] = {}

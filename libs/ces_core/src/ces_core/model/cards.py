@@ -34,7 +34,7 @@ class Cards:
 class CardValue:
     """What is left over of GPU cards counts beside the composite, for solvers that can (:mod:`ces_core.search.solver`).
 
-    ``change``: of the value of each node, in units of the composite, once so many of the job's steps are on it, shape
+    ``change``: of the value of each node, in units of the composite, by the number of the job's steps on it, shape
     (nodes, steps + 1): 0 at first, and never rising. ``per_card``: steps per GPU; a step is what a task of the job asks
     for of one card."""
 
@@ -45,7 +45,7 @@ class CardValue:
         object.__setattr__(self, "change", np.asarray(self.change, np.float64))  # compiled code takes no other
 
     def best(self, among: NDArray[np.bool_] | np.bool_, count: int) -> IntArray:
-        """The nodes of ``among`` that lose least by the first step, at most so many, ascending."""
+        """At most ``count`` of the nodes ``among``: those that lose least by the first step, ascending."""
         nodes = np.flatnonzero(among)
         found: IntArray = np.sort(nodes[np.argsort(-self.change[nodes, 1], kind="stable")[:count]])
         return found

@@ -4,8 +4,8 @@ It sums, over nodes, the product of a CPU term and a memory term, and, over link
 rise with residual capacity, so using more never raises the value; they are interpolated between table points and
 constant beyond the last. Only the change caused by a job counts, so untouched nodes and links are skipped.
 
-Beside that or instead there may be a table of what a node's GPU cards are worth once so many of the job's steps are on
-it (:mod:`ces_core.gpus.left_over`).
+Beside that or instead there may be a table of what a node's GPU cards are worth by the number of the job's steps on it
+(:mod:`ces_core.gpus.left_over`).
 """
 
 from __future__ import annotations

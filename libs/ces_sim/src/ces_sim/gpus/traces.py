@@ -27,7 +27,7 @@ class TraceError(ValueError):
 
 
 def data_folder() -> Path:
-    """Raises TraceError where there is none."""
+    """The folder of the trace within CES_DATA_DIR. Raises TraceError where there is none."""
     root = os.environ.get("CES_DATA_DIR")
     if not root:
         raise TraceError(
@@ -59,7 +59,8 @@ def read_nodes() -> list[GpuNode]:
 
 
 def read_tasks(name: str) -> list[GpuTask]:
-    """Those of a list by its name, such as ``default``, in the order of the file. Raises TraceError."""
+    """The pods of one list as tasks, in the order of the file. ``name``: one of :func:`lists`, such as ``default``.
+    Raises TraceError."""
     file = data_folder() / PODS.format(name)
     found = []
     for line, row in enumerate(_rows(file), start=2):

@@ -24,8 +24,9 @@ class BrokenPolicyError(RuntimeError):
 class World:
     """``capacity``: GPUs in the cloud. ``costs``: starts and resizes take time. ``edge``: times from which other edge
     servers are idle, with their numbers, ascending; ``speeds``: of each server that is ever idle, by that of one GPU.
-    ``believed``: the speed of a server that no job has run on. ``gather_s``: the policy is asked at most so often, and
-    what happens meanwhile waits. ``pay_always``: every job under way pays whenever the policy is asked."""
+    ``believed``: the speed of a server that no job has run on. ``gather_s``: the least time between two
+    questions to the policy; what happens meanwhile waits. ``pay_always``: every job under way pays whenever the policy
+    is asked."""
 
     capacity: int
     costs: bool = True

@@ -82,7 +82,9 @@ def up(
     force: Annotated[bool, typer.Option("--force", help="end another's cluster of this name first")] = False,
     regions: Annotated[
         int | None,
-        typer.Option("--regions", min=2, max=MOST_REGIONS, help="so many clusters, NAME1 and so on, and a hub between"),
+        typer.Option(
+            "--regions", min=2, max=MOST_REGIONS, help="how many clusters, NAME1 and so on, as regions of one hub"
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -1,4 +1,4 @@
-"""How a command about clusters or hosts ends where it fails."""
+"""The error with which commands about clusters and hosts end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ces_common.messages.api import Problem
 
 
 class Failed(CesError):
-    """A cluster or testbed that could not be started, was not found, or could not be removed."""
+    """A cluster or testbed that could not be started, was not found, or could not be removed. ``logs``: the folder to
+    point the user to."""
 
     exit_code = 1
 

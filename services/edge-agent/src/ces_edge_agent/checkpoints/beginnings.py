@@ -13,8 +13,8 @@ import structlog
 from ces_common.messages.checkpoints import BegunFrom
 from ces_common.messages.desired import CheckpointSource, DesiredWorker
 from ces_edge_agent.checkpoints.archive import Unfit, name_of
+from ces_edge_agent.checkpoints.download import NoneThere, NotFetched, Silent
 from ces_edge_agent.checkpoints.fetcher import Fetcher, Wants
-from ces_edge_agent.checkpoints.fetching import NoneThere, NotFetched, Silent
 from ces_edge_agent.checkpoints.shelf import Shelf, digest_of, reopened
 from ces_edge_agent.ports import DataPlaneError, RuntimeUnavailable
 

@@ -14,7 +14,7 @@ from typing import IO, Final
 from ces_common.messages.desired import CheckpointSource, DesiredNetwork
 from ces_common.names import CHECKPOINTS_PATH
 from ces_edge_agent.checkpoints import signed
-from ces_edge_agent.checkpoints.fetching import (
+from ces_edge_agent.checkpoints.download import (
     CONNECT_S,
     PACKING_S,
     SILENCE_S,

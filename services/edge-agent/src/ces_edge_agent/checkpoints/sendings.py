@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ces_edge_agent.checkpoints.fetching import allowed_s
+from ces_edge_agent.checkpoints.download import allowed_s
 
 SETTLE_S: Final = 10.0  # in which who has all of it says so
 

@@ -17,8 +17,8 @@ from ces_common.messages.desired import CheckpointSource, DesiredCompute, Desire
 from ces_common.service import Hint
 from ces_edge_agent.checkpoints.archive import TooLarge, Unfit
 from ces_edge_agent.checkpoints.beginnings import Beginnings
+from ces_edge_agent.checkpoints.download import PACKING_S, NotFetched
 from ces_edge_agent.checkpoints.fetcher import Fetcher, Wants
-from ces_edge_agent.checkpoints.fetching import PACKING_S, NotFetched
 from ces_edge_agent.checkpoints.sendings import Sendings
 from ces_edge_agent.checkpoints.shelf import Outdated, Shelf, digest_of
 from ces_edge_agent.documents import StoredDocument

@@ -11,11 +11,11 @@ from typing import Final, Literal
 
 Command = Literal["reclaim", "lend"]
 CALM: Final = 10.0
-"""A loan that has lasted for so many times the quiet time halves it."""
+"""A loan that has lasted for this many times the quiet time halves the quiet time."""
 LONGEST_GRACE_S: Final = 10.0
 """From a reclaim until every worker is killed, however long it would have to end otherwise."""
 GAP_S: Final = 2.0
-"""Nobody has looked for so long, or the machine slept: whether its owner was quiet is not known."""
+"""After a longer gap between two looks (the machine slept, say) nobody knows whether its owner was quiet."""
 BY_COMMAND: Final = "by its owner's command"
 BY_LOAD: Final = "its owner's programs need its CPU"
 BY_STALLS: Final = "its owner's programs wait for a CPU"

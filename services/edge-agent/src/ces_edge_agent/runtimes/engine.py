@@ -127,8 +127,8 @@ class Engine:
         return found
 
     def limit_cpu(self, container: str, cpu: int, usual_weight: bool = False) -> None:
-        """No more than so many millicores from now on, with ``usual_weight`` those with no less weight than others;
-        nothing where there is no such container. The library cannot change what one was made with. Raises APIError."""
+        """From now on at most ``cpu`` millicores, and with ``usual_weight`` the weight that others have; does nothing
+        where there is no such container. The library cannot change what one was made with. Raises APIError."""
         limits = {"NanoCpus": cpu * 1_000_000, **({"CpuShares": _SHARES} if usual_weight else {})}
         url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/update"
         answer = self.client.post(url, json=limits, timeout=_TIMEOUT_S)

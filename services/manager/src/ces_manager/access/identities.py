@@ -83,7 +83,8 @@ class Identities:
         raise Forbidden("this token is not known here")
 
     def forget(self, name: str) -> None:
-        """Ask anew about the token of this name, and about sessions that came from it: it was revoked, or one ended."""
+        """Ask again about the token of this name, and about sessions that came from it: it was revoked, or one
+        ended."""
         self._forgotten += 1
         self._known = OrderedDict((key, known) for key, known in self._known.items() if known.identity.name != name)
 

@@ -18,8 +18,8 @@ from ces_common.messages.identities import Identity, NewSession, SessionChanged,
 from ces_common.roles import Role
 from ces_manager.access.grants import OF_PROVIDER
 from ces_manager.access.tokens import ROOT, check_good, hash_of
+from ces_manager.cursors import job_cursor
 from ces_manager.errors import Conflict, Forbidden, NotFound, Overloaded
-from ces_manager.paging import job_cursor
 
 CODE_LASTS = timedelta(minutes=1)
 LASTS = timedelta(hours=12)

@@ -23,8 +23,8 @@ from ces_common.messages.identities import (
 )
 from ces_common.queuefile import QueueFile
 from ces_common.roles import Role
+from ces_manager.cursors import node_cursor
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
-from ces_manager.paging import node_cursor
 
 ROOT = Identity(name="admin", role=Role.ADMIN)
 """Whoever has the secret that the manager was started with."""

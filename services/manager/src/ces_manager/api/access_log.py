@@ -20,8 +20,8 @@ STRANGERS_PER_S, STRANGERS_AT_ONCE = 1.0, 100  # lines about one address
 
 class AccessLog:
     """Changes and refusals are told at level info; what was merely read at level debug, since many read every second. A
-    stream is told when it begins. Of those whom nobody knows, an address is told of so often only; ``left_out`` counts
-    what was not told before."""
+    stream is told when it begins. Requests of unknown callers are told at a limited rate for each address; ``left_out``
+    counts those that were not told since the last one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

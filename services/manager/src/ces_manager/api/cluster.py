@@ -46,7 +46,7 @@ from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address
 from ces_manager.nodes.removal import forget_node
 from ces_manager.nodes.revocation import Outcome
-from ces_manager.replay.rewiring import rewire
+from ces_manager.replay.topology_change import rewire
 
 log = structlog.get_logger()
 FORECAST: dict[int | str, dict[str, Any]] = {200: {"model": DrainForecast, "description": "What would be hit"}}

@@ -84,6 +84,6 @@ _BOUNDS = {
     "minimum": "at least",
     "maximum": "at most",
     "exclusiveMaximum": "less than",
-    "maxLength": "at most so many characters:",
+    "maxLength": "greatest number of characters:",
     "format": "of the form",
 }

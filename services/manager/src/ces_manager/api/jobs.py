@@ -19,7 +19,7 @@ from ces_common.messages.bounds import MAX_ID
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.traces import JobTrace
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
-from ces_manager import paging
+from ces_manager import cursors
 from ces_manager.access.allowance import allowed
 from ces_manager.api.auth import AUDITED, SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
@@ -247,7 +247,7 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
 async def queue(request: Request, limit: Limit = 100, cursor: Cursor = None) -> QueuePage:
     """Waiting jobs, first in line first, each with its score, what it waits for, and when it is expected to start.
     Where the scheduler does not answer within a second, `remark` says so, and what it last told is shown."""
-    context, after = context_of(request), paging.cursor_number(cursor)
+    context, after = context_of(request), cursors.cursor_number(cursor)
     tenants = identity_of(request).tenants
     report = await context.live_queue.look()
     return await context.database.read(lambda tx: queue_page(tx, report, after=after, limit=limit, tenants=tenants))

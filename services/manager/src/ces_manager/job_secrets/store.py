@@ -12,9 +12,9 @@ from ces_common.db.tables import SecretRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import Page
 from ces_common.messages.secrets import SecretChanged, SecretView
+from ces_manager.cursors import secret_cursor
 from ces_manager.errors import Conflict, NotFound
 from ces_manager.job_secrets.keys import ID_LENGTH, SecretKeys, Unreadable
-from ces_manager.paging import secret_cursor
 
 MAX_OF_TENANT = 256
 NO_KEY = "this manager has no key to encrypt secrets: name a file with one as CES_SECRETS_KEY_FILE, and restart it"

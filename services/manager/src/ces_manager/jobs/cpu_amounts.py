@@ -14,7 +14,7 @@ from ces_common.quantities import format_cpu
 
 
 def why_not_cpu(row: JobRow, cpu: int | None) -> str | None:
-    """Why the workers of the job's elastic group cannot have so many millicores each, wherever they are; None where
+    """Why the workers of the job's elastic group cannot have ``cpu`` millicores each, wherever they are; None where
     they can. ``cpu``: None stands for what the job's file says."""
     if cpu is None:
         return None
@@ -28,7 +28,7 @@ def why_not_cpu(row: JobRow, cpu: int | None) -> str | None:
 
 
 def desire_cpu(tx: WriteTx, allocation: AllocationRow, cpu: int) -> None:
-    """Its worker is to have so many millicores from now on."""
+    """From now on its worker is to have ``cpu`` millicores."""
     allocation.cpu = max(allocation.cpu, cpu)
     allocation.cpu_desired, allocation.cpu_since = cpu, tx.version
 

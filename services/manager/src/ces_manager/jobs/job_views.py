@@ -16,6 +16,7 @@ from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PartVie
 from ces_common.messages.cards import Sharing, sharing_of
 from ces_common.states import JOB_WAITS, JobState
 from ces_manager.columns import shared_columns
+from ces_manager.cursors import job_cursor
 from ces_manager.energy.views import energy_of_job
 from ces_manager.errors import NotFound
 from ces_manager.jobs.doubts import doubt
@@ -23,7 +24,6 @@ from ces_manager.jobs.records import reservations_of
 from ces_manager.jobs.spec import spec_fields
 from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.measurements import Measurements
-from ces_manager.paging import job_cursor
 from ces_manager.queue.status import with_holder_names
 
 _OF_NODE = ("runtime", "network", "confinement")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ces_common.exit_codes import signal_name
 from ces_common.jobfile import Restart
 from ces_common.messages.reports import WorkerStatus
 from ces_common.states import (
@@ -243,8 +244,9 @@ def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collecti
 
 
 def _failed(course: Course, member: Member, away: Collection[str]) -> None:
-    code = "without an exit code" if member.exit_code is None else f"with code {member.exit_code}"
-    why = f"{member.task} on {member.node} exited {code}" + (f": {member.reason}" if member.reason else "")
+    why = f"{member.task} on {member.node} exited {_code(member.exit_code)}" + (
+        f": {member.reason}" if member.reason else ""
+    )
     silent = _silent_peer(course, member, away)
     if silent is not None:  # it failed for want of that one, and in place it would again: losing a node is no failure
         course.set(replace(member, state=A.FAILED))
@@ -252,7 +254,8 @@ def _failed(course: Course, member: Member, away: Collection[str]) -> None:
         return
     if course.restart.policy == "never" or course.restarts >= course.restart.max:
         course.set(replace(member, state=A.FAILED))
-        fail(course, why + (f" (after {course.restarts} restarts)" if course.restarts else ""))
+        times = "1 restart" if course.restarts == 1 else f"{course.restarts} restarts"
+        fail(course, why + (f" (after {times})" if course.restarts else ""))
         return
     course.restarts += 1
     if course.restart.scope == "task":
@@ -266,6 +269,13 @@ def _failed(course: Course, member: Member, away: Collection[str]) -> None:
             course.set(_again(member if other.id == member.id else other))
         if course.state is J.RUNNING:
             course.move(J.STARTING, why)
+
+
+def _code(exit_code: int | None) -> str:
+    if exit_code is None:
+        return "without an exit code"
+    signal = signal_name(exit_code)
+    return f"with code {exit_code}" + (f" ({signal})" if signal else "")
 
 
 def _silent_peer(course: Course, member: Member, away: Collection[str]) -> str | None:

@@ -12,7 +12,7 @@ from ces_manager.errors import Invalid
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """``part``: what is kept of it beside its ``tasks``, which are ranked anew, and its ``flows``."""
+    """``part``: what is kept of it beside its ``tasks``, which get new ranks, and its ``flows``."""
 
     part: Part
     tasks: list[Task]

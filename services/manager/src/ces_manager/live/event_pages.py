@@ -9,7 +9,7 @@ from ces_common.db.outbox import EventFilter, events_before, latest_event, oldes
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import Page
 from ces_common.messages.dashboard import NumberedEvent
-from ces_manager.paging import event_cursor
+from ces_manager.cursors import event_cursor
 
 FAR = 20_000  # events that one page looks through
 

@@ -46,7 +46,7 @@ class _Audience:
 
 class LiveFeed:
     """Looks every two seconds while somebody follows, and a while longer. A follower who is slow, or resumes
-    after what is no longer kept, gets the whole picture anew."""
+    after what is no longer kept, gets the whole picture again."""
 
     def __init__(self, look: Look, every_s: float = EVERY_S) -> None:
         self._look, self._every_s = look, every_s

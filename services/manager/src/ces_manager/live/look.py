@@ -27,7 +27,7 @@ from ces_manager.plans.residual import held_on_nodes, loads_of_links
 
 SHORTFALLS_EVERY = timedelta(seconds=10)
 MOST_SHORTFALLS = 100  # of one tenant
-FRESH = timedelta(seconds=10)  # for so long what an agent measured counts as of now
+FRESH = timedelta(seconds=10)  # of what an agent measured: younger counts as of now
 JOBS_AT_ONCE = 500  # whose rows are read together
 _NODE_COLUMNS = [column for name, column in NodeRow.__table__.columns.items() if name in NodeView.model_fields]
 _LINK_COLUMNS = (

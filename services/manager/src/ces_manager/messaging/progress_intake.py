@@ -1,4 +1,5 @@
-"""Intake of workers' progress: it passes where the node that speaks has, or had, that task of that job."""
+"""Intake of workers' progress. A node is believed only about tasks that it has or had, and only at a limited rate for
+each node and each worker; anything else is counted as ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MOST_KNOWN = 65536  # allocations
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """``leads``: it is the first task of a malleable job, by whose steps the job's speed is measured."""
+    """The owner of an allocation. ``leads``: its task is the first of a malleable job, by whose steps the job's speed
+    is measured."""
 
     node: str
     job: str
@@ -37,6 +39,9 @@ class Whose:
 
 
 class ProgressIntake:
+    """Passes what it believes on to measurements, to the measured speed of malleable jobs, and to whoever follows the
+    job live."""
+
     def __init__(self, database: Database, measurements: Measurements, broadcast: Broadcast) -> None:
         self._database, self._measurements, self._broadcast = database, measurements, broadcast
         self._of_node, self._of_worker = SenderRate(PER_S, BURST), SenderRate(WORKER_PER_S, WORKER_BURST)

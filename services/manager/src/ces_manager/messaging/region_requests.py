@@ -50,7 +50,7 @@ from ces_manager.regions.totals import totals
 
 log = structlog.get_logger()
 QUEUE = "manager"
-PLAN_S = 5.0  # a dry run for another region may take so long
+PLAN_S = 5.0  # that a dry run for another region may take
 LOG_S = 5.0
 LOG_PART = 64 * 1024  # bytes of a log in one answer: as JSON it may take six times that
 LARGEST = 3 * 1024 * 1024  # bytes of one request, which may hold a job file

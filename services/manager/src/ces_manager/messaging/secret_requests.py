@@ -6,7 +6,7 @@ from __future__ import annotations
 from ces_common import subjects
 from ces_common.bus.port import Bus, Message, RemoteError
 from ces_common.messages.secrets import GONE, STARTED, SecretsQuery, TaskSecrets
-from ces_common.natsauth.sealing import seal
+from ces_common.natsauth.sealed_messages import seal
 from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden, NotFound

@@ -15,9 +15,9 @@ from ces_common.db.tables import HopRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import Page
 from ces_common.messages.dashboard import HeldFlow
+from ces_manager.cursors import cursor_number
 from ces_manager.measurements import Measurements
 from ces_manager.network.flow_rates import WINDOW, shortfall_of
-from ces_manager.paging import cursor_number
 
 _AT_ONCE = 500  # rows that are read together
 _FLOWS = (

@@ -12,9 +12,9 @@ from ces_common.messages.api import LinkView, Page
 from ces_common.messages.reports import LinkUsage
 from ces_manager.availability.views import availability_of_links
 from ces_manager.columns import shared_columns
+from ces_manager.cursors import cursor_number
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
-from ces_manager.paging import cursor_number
 from ces_manager.plans.residual import held_on_links
 
 

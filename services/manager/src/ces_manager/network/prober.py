@@ -17,7 +17,7 @@ from ces_manager.database import Database
 from ces_manager.errors import Conflict, NotFound
 from ces_manager.network import link_states
 
-LEAD_S = 0.2  # the far end counts from so long before the near one sends, until so long after
+LEAD_S = 0.2  # by which the far end begins to count before the near one sends, and goes on after it
 PATIENCE_S = 5.0  # for an answer, beyond the time that measuring takes
 LOSSLESS = 0.93  # share of what was sent that arrives where the link is not the limit: busy ends count at other moments
 FULL = 0.95  # share of the configured capacity that is as good as all of it

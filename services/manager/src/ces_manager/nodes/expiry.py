@@ -100,7 +100,7 @@ def _with_work(tx: ReadTx, heard: Mapping[str, float], timeouts: Timeouts) -> li
 
 
 def _gone(disconnect: str, state: JobState, age_s: float, timeouts: Timeouts) -> bool:
-    """Whether nothing of such a job runs any more on a node that was last heard so long ago."""
+    """Whether nothing of such a job runs any more on a node that was last heard ``age_s`` seconds ago."""
     return is_lost(age_s, timeouts, 0.0 if state in UNSTARTED else outlives_s(disconnect))
 
 

@@ -39,13 +39,13 @@ class FailureDetector:
 
 
 def is_silent(age_s: float, timeouts: Timeouts) -> bool:
-    """Whether a node that was last heard so long ago gets no new work."""
+    """Whether a node that was last heard ``age_s`` seconds ago gets no new work."""
     return age_s > timeouts.unreachable_after_s
 
 
 def is_lost(age_s: float, timeouts: Timeouts, outlives_s: float = 0.0) -> bool:
-    """Whether the workers of a node that was last heard so long ago, and that go on for ``outlives_s`` beyond its
-    lease, have surely stopped. Its agent counts the lease from when it sent the heartbeat, which was before anybody
+    """Whether the workers of a node that was last heard ``age_s`` seconds ago, and that go on for ``outlives_s`` beyond
+    its lease, have surely stopped. Its agent counts the lease from when it sent the heartbeat, which was before anybody
     here could see it, so its lease ends first."""
     return age_s > timeouts.lease_s + outlives_s + timeouts.margin_s
 

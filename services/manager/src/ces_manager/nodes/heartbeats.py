@@ -61,8 +61,8 @@ def renew_leases(
     uow: UnitOfWork, askers: Iterable[Asker], now: datetime, silences: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, Joined]:
     """Renew the leases for these, heard at ``now``; answer the agents only after this has returned. A lease is renewed
-    for the machine that holds it. Another gets it once it has surely ended: ``silences`` says of nodes that have been
-    silent for so long what their count of heartbeats was all the time, and it must be so still.
+    for the machine that holds it. Another gets it once it has surely ended: ``silences`` has, for nodes that have been
+    silent for that long, the count of heartbeats that they stood at, and it must still be the same.
 
     Returns what is known of those nodes, read after their leases are written: a node that another transaction gives up
     as lost waits for it (see ``unheard``), and is told what followed. Who is missing never joined, and has no lease.

@@ -14,12 +14,12 @@ from ces_common.resources import gpus_of
 from ces_common.scores import scores_of
 from ces_manager.availability.views import availability_of_nodes
 from ces_manager.columns import shared_columns
+from ces_manager.cursors import node_cursor
 from ces_manager.energy.views import energy_of_nodes
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
 from ces_manager.network.link_views import link_views_of
 from ces_manager.nodes.card_views import card_views
-from ces_manager.paging import node_cursor
 from ces_manager.plans.residual import held_on_nodes
 
 CONTESTED = "two machines use this node's credential, or it has just rebooted: one of them is refused"

@@ -154,7 +154,7 @@ def revision_misfit(changes: Sequence[FlowChange], residual: Residual) -> str | 
 
 
 def growth_misfit(more: Mapping[str, int], residual: Residual) -> str | None:
-    """The first reason why workers cannot have so many more millicores where they are, by node; None where they can."""
+    """The first reason why workers cannot have ``more`` millicores (by node) where they are; None where they can."""
     for name, cpu in more.items():
         node = residual.nodes.get(name)
         if node is None:

@@ -59,7 +59,7 @@ def totals(tx: ReadTx, queue: Sequence[QueueStatus], now: datetime) -> Totals:
 
 
 def rooms(free: Iterable[int]) -> list[int]:
-    """How many nodes have so many millicores free: less than 1, 2, 4, 8, 16, 32 cores, and 32 or more. Pure."""
+    """How many nodes have less than 1, 2, 4, 8, 16, 32 cores free, and how many 32 or more, from millicores. Pure."""
     counts = [0] * (len(ROOMS) + 1)
     for cpu in free:
         counts[bisect_right(ROOMS, cpu / 1000)] += 1

@@ -1,7 +1,8 @@
-"""Optimus: GPUs one size at a time to whose remaining time they shorten most, by a fitted model of speed.
+"""Optimus: raises one job's size at a time, that of the job whose remaining time it shortens most by a fitted model of
+speed.
 
 Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters", EuroSys 2018. Its model of
-loss, which says how much work is left, is not needed where traces say so.
+loss, which predicts how much work is left, is not needed: traces say how much.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def modelled_rate(profile: SpeedProfile, size: int) -> float:
 
 @dataclass(frozen=True)
 class Optimus:
-    """Decides at arrivals and ends, and every ``round_s`` seconds."""
+    """Gives each active job its smallest size, in their order, as long as GPUs last; then, while any next size fits,
+    the next size to the job with the largest :func:`marginal_gain`. Decides at arrivals and ends, and every ``round_s``
+    seconds."""
 
     round_s: float = 600.0
 
@@ -56,7 +59,8 @@ class Optimus:
 
 
 def marginal_gain(each: Running, size: int, free: int) -> float:
-    """Seconds saved for each GPU added by the next size, as modelled; 0 where it does not fit or there is none."""
+    """Seconds that the next larger size saves, by the model, divided by the GPUs that it adds; 0 where there is none or
+    it does not fit."""
     larger = each.profile.above(size)
     if not larger or larger - size > free:
         return 0.0

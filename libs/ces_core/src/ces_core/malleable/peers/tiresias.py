@@ -21,7 +21,7 @@ LIMITS = (3250.0, 7200.0)
 
 @dataclass(frozen=True)
 class Tiresias:
-    """``promote``: who has waited for so many times the time that it ran is served as if new; 0: nobody."""
+    """``promote``: a job that has waited for this many times as long as it ran is served as if new; 0: none is."""
 
     limits: tuple[float, ...] = LIMITS
     promote: float = 0.0
@@ -48,7 +48,7 @@ class Tiresias:
 @dataclass(frozen=True)
 class Gittins:
     """``services``: GPU-seconds that jobs have taken elsewhere, ascending. ``delta``: how far ahead it looks, in
-    GPU-seconds; it decides anew so often, too."""
+    GPU-seconds, and how often it decides again."""
 
     services: tuple[float, ...]
     delta: float = LIMITS[0]
@@ -61,8 +61,8 @@ class Gittins:
 
 
 def gittins_index(attained: float, services: Sequence[float], delta: float) -> float:
-    """Chance that a job ends within ``delta`` more GPU-seconds, by the GPU-seconds that this takes on average, given
-    that it has attained so many. 0 beyond the longest that was ever seen."""
+    """The chance that a job that has attained ``attained`` GPU-seconds ends within ``delta`` more, divided by the
+    GPU-seconds that this takes on average. 0 beyond the longest that was ever seen."""
     begin, end = bisect_right(services, attained), bisect_right(services, attained + delta)
     longer = len(services) - begin
     if not longer:

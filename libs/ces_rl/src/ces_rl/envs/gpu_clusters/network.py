@@ -1,8 +1,9 @@
 """The network of the EADE-DDPG paper: attention of 128 on the input, then layers of 128 and 64 with ReLU.
 
-``none``: the layers alone. ``literal``: the whole state is one token, so that attention is a linear layer. ``tokens``:
-every cluster is a token, with what is seen of it and of the task; each gets a score of its own by the same layers.
-All take what is allowed as well; only :class:`ClusterPolicy` heeds it.
+How attention is read is a setting (``Shape.attention``). ``none``: the layers alone. ``literal``: the whole state is
+one token, which makes attention a linear layer. ``tokens``: each cluster is a token of what is observed of it and of
+the task, and the same layers score each one. Every ``forward`` takes the mask of allowed actions; only
+:class:`ClusterPolicy` uses it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ WIDTH = 128
 
 @dataclass(frozen=True)
 class Shape:
-    """``cluster`` and ``task``: how much is seen of each; ``hidden``: widths of the two layers."""
+    """``attention``: ``none``, ``literal`` or ``tokens``. ``cluster`` and ``task``: numbers observed of each cluster
+    and of the task. ``hidden``: widths of the two hidden layers."""
 
     attention: str
     cluster: int
@@ -42,13 +44,14 @@ class Attending(nn.Module):
 
 
 def layers(inputs: int, hidden: tuple[int, int], outputs: int) -> list[nn.Module]:
-    """The two hidden ones and the last."""
+    """Two hidden layers with ReLU, and a last one of ``outputs``."""
     first, second = hidden
     return [nn.Linear(inputs, first), nn.ReLU(), nn.Linear(first, second), nn.ReLU(), nn.Linear(second, outputs)]
 
 
 class OneVector(nn.Module):
-    """One vector in, ``outputs`` numbers out. ``more``: numbers beside the state, such as an action."""
+    """Takes the whole state as one vector; gives (B, outputs). ``more``: how many numbers come beside the state, such
+    as an action's."""
 
     def __init__(self, shape: Shape, outputs: int, more: int = 0) -> None:
         super().__init__()
@@ -67,7 +70,7 @@ class OneVector(nn.Module):
 
 
 class Tokens(nn.Module):
-    """A number for each cluster and for waiting, (B, ACTIONS)."""
+    """Takes each cluster as a token; gives a score for each cluster, and a last one for waiting, (B, ACTIONS)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -84,12 +87,13 @@ class Tokens(nn.Module):
 
 
 def scoring(shape: Shape) -> nn.Module:
-    """A number for each action."""
+    """The network that scores actions, (B, ACTIONS), by the shape's attention."""
     return Tokens(shape) if shape.attention == "tokens" else OneVector(shape, ACTIONS)
 
 
 class ClusterPolicy(nn.Module):
-    """(B, ACTIONS) scores, least for what is not allowed, and (B,) values, by networks that share nothing."""
+    """(B, ACTIONS) scores, with the lowest for actions that are not allowed, and (B,) values. The two networks share no
+    weights."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
-"""The teacher of imitation: what each node that a task may go to costs in the end, found by short searches.
+"""The teacher of imitation: how much worse the final plan becomes by each node that the next task may go to, found by
+short searches.
 
-All that is placed stays, the task goes to the node, and compiled tree search (:mod:`ces_core.search.tree`) places
-the rest in the order and along the paths of the simulation. A node's regret is the distance of its best plan to that of
-the best node. Counts bound the search, no clocks, so a state is always judged alike.
+For each node the task is put there, tasks placed before stay, and compiled tree search (:mod:`ces_core.search.tree`)
+places the rest in the order and along the paths of the simulation. A node's regret is the best score of all nodes less
+that of its own best plan. The search is bounded by counts and not by clocks, so a state is always judged alike.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ def regrets(
     likely: PruningWeights,
     found: FloatArray,
 ) -> float:
-    """Sets ``found`` (C,) to the regrets of the next task's nodes in ``mask`` (C,), and returns what the best is worth;
-    -inf where no node leads to a plan. Looks at nodes of little ``hint`` (C,) first. Changes ``view.fits``."""
+    """Sets ``found`` (C,) to the regrets of the next task's nodes in ``mask`` (C,), and returns the score of the best
+    plan; -inf where no node leads to one. Looks at nodes with the smallest ``hint`` (C,) first. Changes
+    ``view.fits``."""
     view, work, state, tree, episode = lent(view), lent(work), lent(state), lent(tree), lent(episode)
     level = episode.level[0]
     tasks, candidates = view.fits.shape
@@ -117,8 +119,8 @@ class Teacher:
         self._simulation, self._limit, self._cap, self._threads = simulation, limit, cap, threads
 
     def judge(self, rows: IntArray) -> tuple[NDArray[np.float32], FloatArray]:
-        """Of the next task of each of ``rows``, indices of running slots: (rows, C) the nodes' regrets, and (rows,)
-        what the best node is worth, -inf where no plan was found."""
+        """For the next task of each of ``rows`` (indices of running slots): the nodes' regrets (rows, C), and the score
+        of the best node's plan (rows,), -inf where no plan was found."""
         simulation = self._simulation
         found = np.full((len(rows), simulation.slots.mask.shape[1]), self._cap)
 

@@ -57,7 +57,7 @@ def _merged(free: Steps) -> Steps:
 
 
 def run(jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, *, admission: bool) -> Tally:
-    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of so many seconds. Resizes cost nothing
+    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of ``slot`` seconds. Resizes cost nothing
     without admission, and as much as with ElasticFlow with it."""
     return _Earliest(jobs, capacity, node, slot, admission).run()
 

@@ -42,7 +42,7 @@ def run(
     jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, *, admission: bool,
     quirks: Quirks = AS_PUBLISHED,
 ) -> Tally:  # fmt: skip
-    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of so many seconds."""
+    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of ``slot`` seconds."""
     return _Elastic(jobs, capacity, node, slot, admission, quirks).run()
 
 

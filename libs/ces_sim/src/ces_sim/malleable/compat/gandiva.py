@@ -44,7 +44,7 @@ class NodeSet:
 
 
 def run(jobs: Sequence[TracedJob], capacity: int, node: int, slot: int) -> Tally:
-    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of so many seconds."""
+    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of ``slot`` seconds."""
     return _Gandiva(jobs, capacity, node, slot).run()
 
 

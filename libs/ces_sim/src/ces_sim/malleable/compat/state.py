@@ -58,8 +58,8 @@ def pass_time(jobs: Iterable[Simulated], events: Events[Simulated], seconds: flo
 
 
 class Placements:
-    """Which sets of GPUs have held workers since the last restart: starting there again is cheap. There is a restart
-    after every so many decisions as a slot has seconds, at which all jobs pay."""
+    """Which sets of GPUs have held workers since the last restart: starting there again is cheap. After as
+    many decisions as a slot has seconds there is a restart, at which all jobs pay."""
 
     def __init__(self, capacity: int, slot: int) -> None:
         self.capacity, self.slot = capacity, slot

@@ -1,4 +1,4 @@
-"""Themis in the public simulator: the jobs whose shares the fairest finish times ask for, each slot anew.
+"""Themis in the public simulator: in every slot, the jobs whose shares the fairest finish times ask for.
 
 Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020, as the simulator has it: sizes are those
 asked for, a job's age is that at the last event, and an isolated job's speed counts as its share alone.
@@ -28,7 +28,7 @@ class _Sharing:
 
 
 def run(jobs: Sequence[TracedJob], capacity: int, slot: int) -> Tally:
-    """Simulate a trace on ``capacity`` GPUs, decided anew every so many seconds."""
+    """Simulate a trace on ``capacity`` GPUs, decided again every ``slot`` seconds."""
     arrivals = Events((float(job.arrived_s), job) for job in jobs)
     now = seen = arrivals.first_time
     active: list[_Sharing] = []

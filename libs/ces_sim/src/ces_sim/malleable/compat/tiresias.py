@@ -31,7 +31,7 @@ class _Queued:
 
 
 def run(jobs: Sequence[TracedJob], capacity: int, slot: int) -> Tally:
-    """Simulate a trace on ``capacity`` GPUs, with slots of so many seconds."""
+    """Simulate a trace on ``capacity`` GPUs, with slots of ``slot`` seconds."""
     return _Tiresias(jobs, capacity, slot).run()
 
 

@@ -22,8 +22,8 @@ PATIENCE_S = 2.0  # an answer that took longer does not count
 @dataclass
 class Health:
     """Health of one link. ``probed``: whether its neighbour is probed; if not, only the device's state counts.
-    ``excused_until``: missing answers do not count until then. ``lenient_s``: they count only once there was none for
-    so long. ``now``: seconds on a clock that never goes back."""
+    ``excused_until``: missing answers do not count until then. ``lenient_s``: they count only once no answer has come
+    for this long. ``now``: seconds on a clock that never goes back."""
 
     peer: str
     device: str

@@ -32,7 +32,7 @@ from ces_edge_agent.ports import DataPlaneError
 
 log = structlog.get_logger()
 PARAMETERS: Final = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
-EXCUSE_S: Final = 20.0  # a link that goes over to another key may miss answers for so long
+EXCUSE_S: Final = 20.0  # for which a link that goes over to another key may miss answers
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,7 @@ async function start() {
   let lost = false;
   effect(() => {
     const { state } = freshness.value;
-    // A browser may remember that a module could not be had: only loading everything anew asks for it again.
+    // A browser may remember that a module could not be had: only loading the whole page asks for it again.
     if (state === "live" && lost && opened.peek().problem) location.reload();
     lost = state === "resuming" || state === "stale";
   });

@@ -39,7 +39,7 @@ export function grainOf({ vertices, edges }) {
   let radius = 0;
   for (const vertex of vertices.values()) radius += radiusOf(vertex, 1) / vertices.size;
   const grain = Math.max(1, (SHARE * usualDistance([...vertices.values()])) / radius);
-  // At that zoom a picture of usual size shows so many links.
+  // At that zoom a picture of usual size shows MANY links.
   const crowded = Math.sqrt((edges.size * 1e6) / (area * MANY));
   let ink = 0;
   for (const { from, to, capacity } of edges.values()) ink += (Math.hypot(from.x - to.x, from.y - to.y) * widthOf(capacity, 1)) / area;

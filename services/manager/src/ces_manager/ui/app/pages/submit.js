@@ -118,7 +118,7 @@ function Editor() {
     try {
       const headers = { "Idempotency-Key": key };
       const job = await call("/v1/jobs", { method: "POST", document: documentOf(text), headers });
-      change({ key: "" }); // the same text, submitted anew, is another job
+      change({ key: "" }); // the same text, submitted again, is another job
       tell(t("{job} is submitted", { job: plain(job.name) }));
       location.hash = href("jobs", job.id);
     } catch (problem) {

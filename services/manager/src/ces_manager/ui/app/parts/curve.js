@@ -23,7 +23,7 @@ import { CurveTable } from "./curve_table.js";
 const NAMED = 8; // workers whose values are told one by one
 
 /**
- * The picture itself: drawn anew when its lines, the words or the colours change.
+ * The picture itself: drawn again when its lines, the words or the colours change.
  * @param {Props & {hovered: (place: number | null) => void, says: string}} props
  */
 function Picture({ at, lines, limits = [], show, binary = false, ground = false, hovered, says }) {

@@ -5,7 +5,7 @@ import { moment } from "../show.js";
 /** @typedef {import("./curve_data.js").Line} Line */
 /** @typedef {import("./curve_data.js").Limit} Limit */
 /**
- * @typedef {object} View what is drawn; read anew with every drawing
+ * @typedef {object} View what is drawn; read again with every drawing
  * @property {Limit[]} limits
  * @property {number | null} top of the scale, which then begins at nothing; null: as high and low as the values
  * @property {(value: number) => string} show

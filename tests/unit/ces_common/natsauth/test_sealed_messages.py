@@ -6,7 +6,7 @@ import pytest
 
 from ces_common.natsauth import new_user_key
 from ces_common.natsauth.keys import BadKey
-from ces_common.natsauth.sealing import seal, unseal
+from ces_common.natsauth.sealed_messages import seal, unseal
 
 
 def test_only_the_one_whom_it_is_for_can_read_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ces_manager.nodes.hearing import LONGEST_GAP_S, HearingClock
+from ces_manager.nodes.hearing_clock import LONGEST_GAP_S, HearingClock
 
 LOOKS = st.lists(st.tuples(st.floats(0, 100), st.booleans()), max_size=30)
 

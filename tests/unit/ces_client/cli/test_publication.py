@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from ces_client import __version__
 from ces_client.audit import PROMISES, Event, Finding
 from ces_client.audit_report import report_of
-from ces_client.cli import app, publishing
+from ces_client.cli import app, publication
 from ces_client.cli import audit as audit_command
 from ces_common.messages.api import LinkView, TaskView, TopologyView
 from ces_common.messages.audits import MAX_FINDINGS, AuditReport, AuditView
@@ -125,7 +125,7 @@ def test_audits_are_published_until_it_is_told_to_end(
 ) -> None:
     log_is(connected, samples, numbered(START))
     pauses = Pauses(lambda: link_is(connected, 52), lambda: log_is(connected, samples, numbered(WHOLE)))
-    monkeypatch.setattr(publishing.time, "sleep", pauses)
+    monkeypatch.setattr(publication.time, "sleep", pauses)
     handler = signal.getsignal(signal.SIGTERM)
     result = ces("--publish", "--every", "10m")
     assert signal.getsignal(signal.SIGTERM) is handler
@@ -153,7 +153,7 @@ def test_it_begins_anew_where_it_cannot_go_on(
 
     if why == "old books":
         monkeypatch.setattr(audit_command, "FRESH_S", 0.0)
-    monkeypatch.setattr(publishing.time, "sleep", Pauses(change))
+    monkeypatch.setattr(publication.time, "sleep", Pauses(change))
     ces("--publish", "--every", "10m")
     assert [report.kinds for report in published] == [{}, {}]
     assert published[1].last == (len(START) if why == "a shorter log" else len(WHOLE))
@@ -169,7 +169,7 @@ def test_books_that_a_bad_event_has_spoilt_are_not_gone_on_with(
     del bad[-1]["data"]["state"]
     log_is(connected, samples, numbered(START))
     turns = (lambda: log_is(connected, samples, bad), lambda: log_is(connected, samples, numbered(WHOLE)))
-    monkeypatch.setattr(publishing.time, "sleep", Pauses(*turns))
+    monkeypatch.setattr(publication.time, "sleep", Pauses(*turns))
     assert "no audit: The log cannot be audited" in ces("--publish", "--every", "10m").stderr
     assert [(report.last, report.kinds) for report in published] == [(len(START), {}), (len(WHOLE), {})]
     assert asked_after(connected) == ["0", str(len(START) - 1), "0"]
@@ -184,7 +184,7 @@ def test_what_cannot_be_had_now_is_tried_again(
         connected._answers["GET", "events"] = good
 
     connected.on("GET", "events", samples.sse())
-    monkeypatch.setattr(publishing.time, "sleep", Pauses(recover))
+    monkeypatch.setattr(publication.time, "sleep", Pauses(recover))
     result = ces("--publish", "--every", "1h", "-o", "json")
     assert "no audit: " in result.stderr
     assert "ended before all events so far had come" in result.stderr
@@ -196,7 +196,7 @@ def test_what_is_refused_is_not_tried_again(
     connected: Any, published: list[AuditReport], samples: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connected.on("POST", "audits", samples.problem(403, "Forbidden", "this needs the role operator"))
-    monkeypatch.setattr(publishing.time, "sleep", Pauses())
+    monkeypatch.setattr(publication.time, "sleep", Pauses())
     assert "this needs the role operator" in ces("--publish", "--every", "10m", code=2).stderr
 
 
