@@ -40,7 +40,10 @@ class Reference:
         self.nodes = {node["name"]: node for node in instance["nodes"]}
         self.links = {(link["src"], link["dst"]): link for link in instance["links"]}
         self.flows = {(flow["src"], flow["dst"]): flow for flow in self.job["flows"]}
-        self.weights = self.job.get("objective") or {"balance": 0.5, "bandwidth": 0.5, "time": 0.0, "energy": 0.0}
+        usual = {"balance": 0.5, "bandwidth": 0.5}
+        self.weights = dict.fromkeys(("balance", "bandwidth", "time", "energy"), 0.0) | (
+            self.job.get("objective") or usual
+        )
 
     def best(self) -> float | None:
         """The highest objective of any plan; None where there is none."""
