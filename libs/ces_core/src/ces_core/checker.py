@@ -6,12 +6,15 @@ It shares no code with solvers, objective or paths, so that their mistakes canno
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from ces_core.service_checker import ServiceChecker, has_goals, speed_of
 
 TOLERANCE = 1e-9
 """Relative to the capacity or quantity in question; for metrics, absolute."""
@@ -29,11 +32,17 @@ class Violation:
 
 
 def check(
-    instance: Mapping[str, Any], answer: Mapping[str, Any], *, basis: str = "system", paths: int | None = None
+    instance: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    *,
+    basis: str = "system",
+    paths: int | None = None,
+    path_metric: str = "hops",
 ) -> list[Violation]:
     """The rules that the answer breaks; empty for a correct plan.
 
-    ``paths``: None if flows had to take hop-shortest paths, K if they might take the K shortest simple ones.
+    ``paths``: None if flows had to take hop-shortest paths, K if they might take the K simple ones that are
+    the shortest by ``path_metric``: ``hops`` or ``delay``.
 
     ``instance`` is what ``ces solve`` reads (:func:`ces_core.model.instance.write_instance`), ``answer`` what it prints
     (:meth:`ces_core.model.plan.Result.to_dict`). Of an infeasible answer only the presence of a reason is checked:
@@ -47,19 +56,23 @@ def check(
             raise TypeError(f"{what}: the checker reads plain data, not a {type(given).__name__}; give it {made}")
     if not answer.get("feasible"):
         return [] if answer.get("reason") else [Violation("no-reason", "infeasible without a reason")]
-    checker = _Checker(instance, answer, paths)
+    checker = _Checker(instance, answer, paths, path_metric)
     checker.path_set()
     checker.placement()
     if not checker.found:
         checker.flows()
+    if not checker.found:
+        checker.service()
     if not checker.found:
         checker.metrics(basis)
     return checker.found
 
 
 class _Checker:
-    def __init__(self, instance: Mapping[str, Any], answer: Mapping[str, Any], paths: int | None) -> None:
-        self.instance, self.answer, self.paths = instance, answer, paths
+    def __init__(
+        self, instance: Mapping[str, Any], answer: Mapping[str, Any], paths: int | None, path_metric: str
+    ) -> None:
+        self.instance, self.answer, self.paths, self.path_metric = instance, answer, paths, path_metric
         self.found: list[Violation] = []
         self.nodes = {node["name"]: node for node in instance["nodes"]}
         self.links = {(link["src"], link["dst"]): link for link in instance.get("links", [])}
@@ -79,7 +92,8 @@ class _Checker:
         self.found.append(Violation(code, message))
 
     def path_set(self) -> None:
-        expected = "hop-shortest" if self.paths is None else f"{self.paths}-shortest"
+        kind = "shortest" if self.path_metric == "hops" else "least-delay"
+        expected = "hop-shortest" if self.paths is None else f"{self.paths}-{kind}"
         said = self.answer.get("paths", expected)
         if said != expected:
             self.say("path-set", f"paths are {said}, not {expected}")
@@ -96,6 +110,8 @@ class _Checker:
                 self.say("not-allowed", f"task {name} may not run on {node}")
             elif not any(self.nodes[node].get(what, 0.0) > 0 for what in ("cpu", "memory", "gpu")):
                 self.say("switch", f"task {name} is on {node}, which has no capacity")
+            elif speed_of(self.nodes[node], self.tasks[name]) == 0:
+                self.say("no-speed", f"task {name} is on {node}, which has no speed for its class of work")
         if self.found:
             return
         for what in ("cpu", "memory", "gpu"):
@@ -128,7 +144,8 @@ class _Checker:
         if not math.isfinite(rate) or rate < low - TOLERANCE * low or rate > high + TOLERANCE * high:
             self.say("rate", f"{label} gets {rate}, outside {low}..{high}")
         ends = [end[1:] if end.startswith("@") else self.given[end] for end in key]
-        if not route or [route[0], route[-1]] != ends:
+        starts = asked.get("sources") or [ends[0]]
+        if not route or route[0] not in starts or route[-1] != ends[1]:
             self.say("path-ends", f"{label} runs {route}, its ends are on {ends}")
             return
         missing = [hop for hop in pairwise(route) if hop not in self.links]
@@ -145,6 +162,10 @@ class _Checker:
                 self.say("path-length", f"{label} takes {hops} hops where {least} would do")
         elif len(set(route)) <= hops:
             self.say("path-simple", f"{label} passes a node twice: {route}")
+        elif self.path_metric == "delay":
+            faster = self._faster(route, self.paths)
+            if faster >= self.paths:
+                self.say("path-length", f"{label} takes a path where {self.paths} have less delay")
         elif self._shorter(route, left, self.paths) >= self.paths:
             self.say("path-length", f"{label} takes {hops} hops where {self.paths} paths are shorter")
 
@@ -172,6 +193,34 @@ class _Checker:
                         begun.append([*path, other])
         return count
 
+    def _faster(self, route: list[str], most: int) -> int:
+        """The number of simple paths with less delay between the ends of ``route``, counted up to ``most``."""
+
+        def delay(hop: tuple[str, str]) -> float:
+            return float(self.links[hop].get("delay_ms", 0.0))
+
+        left, queue = {route[-1]: 0.0}, [(0.0, route[-1])]
+        while queue:
+            so_far, here = heapq.heappop(queue)
+            for other in self.before[here] if so_far <= left[here] else ():
+                total = so_far + delay((other, here))
+                if total < left.get(other, math.inf):
+                    left[other] = total
+                    heapq.heappush(queue, (total, other))
+        limit = math.fsum(map(delay, pairwise(route)))
+        limit -= TOLERANCE * limit
+        count, begun = 0, [(0.0, route[:1])]
+        while begun and count < most:
+            so_far, path = begun.pop()
+            for other in self.after[path[-1]]:
+                total = so_far + delay((path[-1], other))
+                if other not in path and total + left.get(other, math.inf) < limit:
+                    if other == route[-1]:
+                        count += 1
+                    else:
+                        begun.append((total, [*path, other]))
+        return count
+
     def _new_on(self, link: tuple[str, str]) -> float:
         return math.fsum(self.carried.get(link, ()))
 
@@ -189,6 +238,11 @@ class _Checker:
             capacity = self.instance["media"][name]
             if new > 0 and used + new > capacity * (1 + TOLERANCE):
                 self.say("medium-capacity", f"medium {name} would carry {used + new} of {capacity}")
+
+    def service(self) -> None:
+        if has_goals(self.instance["job"]):
+            for code, message in ServiceChecker(self.instance, self.given, self.routes, self.rates).limits():
+                self.say(code, message)
 
     def metrics(self, basis: str) -> None:
         weights = self.instance.get("weights") or [1 / 3, 1 / 3, 1 / 3]
@@ -227,6 +281,10 @@ class _Checker:
             said = self.answer.get("metrics", {}).get(name)
             if said is None or not abs(said - value) <= TOLERANCE:
                 self.say("metric", f"{name} is {value}, the answer says {said}")
+        if has_goals(self.instance["job"]):
+            judge = ServiceChecker(self.instance, self.given, self.routes, self.rates)
+            for code, message in judge.metrics(imbalance, satisfaction, self.answer):
+                self.say(code, message)
 
 
 def _deviation(values: list[float]) -> float:

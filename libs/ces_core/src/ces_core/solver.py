@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
+from ces_core.model.errors import ProblemError
 from ces_core.model.plan import Result
 from ces_core.model.problem import Problem
+
+GOALS = "deadlines, reliability, energy, limits on load, groups or a choice of sources"
 
 
 class Solver(Protocol):
@@ -55,3 +58,9 @@ class SupportsLookahead(Solver, Protocol):
 def with_lookahead(solver: Solver) -> Solver:
     """The same solver, counting what its plans leave for later jobs, if it can."""
     return solver.with_lookahead() if isinstance(solver, SupportsLookahead) else solver
+
+
+def refuse_goals(solver: str, problem: Problem) -> None:
+    """Raises ProblemError for a job with goals, which a solver that does not know them would pass over in silence."""
+    if problem.has_goals:
+        raise ProblemError("job", f"{solver} does not know {GOALS}: ask the solver exact")

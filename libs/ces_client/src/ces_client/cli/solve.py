@@ -25,6 +25,7 @@ from ces_core.model.errors import BrokenSolverError, PolicyError, ProblemError, 
 from ces_core.model.instance import read_instance
 from ces_core.model.plan import Result
 from ces_core.model.problem import Problem
+from ces_core.model.service import ServiceMetrics
 from ces_core.network.cache import paths_for
 from ces_core.registry import DEFAULT, available, get_solver
 from ces_core.solver import Learned, Solver
@@ -38,10 +39,18 @@ class BasisOption(StrEnum):
     job = "job"
 
 
+class PathMetricOption(StrEnum):
+    """By what the K paths of a flow are the shortest."""
+
+    hops = "hops"
+    delay = "delay"
+
+
 Basis = Annotated[BasisOption, typer.Option(help="load of all jobs, or of this one alone")]
 PathCount = Annotated[
     int | None, typer.Option(min=1, metavar="K", help="admit the K shortest simple paths, not the hop-shortest")
 ]
+PathMetric = Annotated[PathMetricOption, typer.Option(help="by what the K paths are the shortest; needs --paths")]
 
 
 class AnsweredFlow(BaseModel):
@@ -53,6 +62,13 @@ class AnsweredFlow(BaseModel):
     path: list[str]
 
 
+class AnsweredRequest(BaseModel):
+    """The time of a request class; null where it would never end."""
+
+    name: str
+    time_ms: float | None
+
+
 class Answer(BaseModel):
     """An answer of ``ces solve -o json``, as far as the checker reads it."""
 
@@ -61,6 +77,7 @@ class Answer(BaseModel):
     assignments: dict[str, str] = {}
     flows: list[AnsweredFlow] = []
     metrics: dict[str, float] = {}
+    requests: list[AnsweredRequest] = []
 
 
 def solve(
@@ -70,6 +87,7 @@ def solve(
     seed: Annotated[int, typer.Option(min=0, help="same seed, same answer")] = 0,
     basis: Basis = BasisOption.system,
     paths: PathCount = None,
+    path_metric: PathMetric = PathMetricOption.hops,
     policy: Annotated[Path | None, typer.Option(help="the policy of a learned solver, not the shipped one")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -91,18 +109,18 @@ def solve(
     for file in files:
         try:
             instance = _read(file, "instance")
-            problem = read_instance(instance, basis=basis.value, paths=paths)
+            problem = read_instance(instance, basis=basis.value, paths=paths, path_metric=path_metric.value)
+            paths_for(problem).warm()
+            start = time.perf_counter()
+            result = chosen.solve(problem, seed=seed, time_limit_s=time_limit)
+            elapsed_ms = (time.perf_counter() - start) * 1e3
         except ProblemError as error:
             bad = True
             details = {"instance": str(file), "field": error.field, "message": error.message}
             _say_error(output, details, f"{file}: {error}")
             continue
-        paths_for(problem).warm()
-        start = time.perf_counter()
-        result = chosen.solve(problem, seed=seed, time_limit_s=time_limit)
-        elapsed_ms = (time.perf_counter() - start) * 1e3
         answer = {"instance": str(file)} | result.to_dict(paths=problem.path_set)
-        violations = broken_rules(instance, answer, basis=basis.value, paths=paths)
+        violations = broken_rules(instance, answer, basis=basis.value, paths=paths, path_metric=path_metric.value)
         broken = broken or bool(violations)
         if output is Output.JSON:
             answer |= {"solver": solver, "solve_ms": round(elapsed_ms, 3)}
@@ -122,6 +140,7 @@ def check(
     ],
     basis: Basis = BasisOption.system,
     paths: PathCount = None,
+    path_metric: PathMetric = PathMetricOption.hops,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Judge an answer by a checker that shares no code with solvers. Exit status 2 for bad input, 1 for an answer that
@@ -129,9 +148,9 @@ def check(
     file = instance
     try:
         problem = _read(instance, "instance")
-        read_instance(problem, basis=basis.value, paths=paths)
-        file = answer
-        violations = broken_rules(problem, _read_answer(answer), basis=basis.value, paths=paths)
+        read_instance(problem, basis=basis.value, paths=paths, path_metric=path_metric.value)
+        file, given = answer, _read_answer(answer)
+        violations = broken_rules(problem, given, basis=basis.value, paths=paths, path_metric=path_metric.value)
     except ProblemError as error:
         _say_error(output, {"file": str(file), "field": error.field, "message": error.message}, f"{file}: {error}")
         raise typer.Exit(2) from error
@@ -231,8 +250,30 @@ def _print(file: Path, solver: str, problem: Problem, result: Result, elapsed_ms
         screen.print(table)
     metrics = result.metrics
     bound = "unknown" if result.bound is None else f"{result.bound:.4f}"
+    limit = f" (bound {bound})" if metrics.service is None else ""
     screen.print(
-        f"  composite {metrics.composite:.4f} (bound {bound}), load imbalance {metrics.load_imbalance:.4f}, "
+        f"  composite {metrics.composite:.4f}{limit}, load imbalance {metrics.load_imbalance:.4f}, "
         f"bandwidth satisfaction {metrics.bandwidth_satisfaction:.4f}",
+        soft_wrap=True,
+    )
+    if metrics.service is not None:
+        _print_service(metrics.service, bound)
+
+
+def _print_service(service: ServiceMetrics, bound: str) -> None:
+    screen = console()
+    if service.requests:
+        table = Table("request", "ms", "deadline", "where its time goes")
+        for request in service.requests:
+            deadline = (
+                "" if request.deadline_ms is None else f"{request.deadline_ms:g}{' hard' if request.hard else ''}"
+            )
+            steps = ", ".join(f"{step.ms:.4g} {step.what}" for step in request.steps)
+            table.add_row(request.name, f"{request.time_ms:.4g}", deadline, steps)
+        screen.print(table)
+    screen.print(
+        f"  objective {service.objective:.4f} (bound {bound}), time {service.time_score:.4f}, "
+        f"energy {service.energy_score:.4f} ({service.power_change_w:+.4g} W by the model), "
+        f"reliability {service.reliability:.6f}",
         soft_wrap=True,
     )

@@ -49,7 +49,7 @@ def best_value(problem: Problem, paths: Sequence[Sequence[Path]]) -> Rates | Non
 _own = threading.local()
 
 
-def _solver() -> highspy.Highs:
+def thread_solver() -> highspy.Highs:
     """This thread's solver, reused because creating one costs more than a small program."""
     solver: highspy.Highs | None = getattr(_own, "solver", None)
     if solver is None:
@@ -99,7 +99,7 @@ class _Program:
         self.wide: FloatArray = np.where(wide > 0, wide, 1.0)
 
     def run(self) -> Rates | None:
-        solver, columns = _solver(), len(self.flow)
+        solver, columns = thread_solver(), len(self.flow)
         if not self._load(solver):
             return None
         best: tuple[float, FloatArray] | None = None

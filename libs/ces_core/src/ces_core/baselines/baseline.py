@@ -17,6 +17,7 @@ from ces_core.model.plan import Plan, Result
 from ces_core.model.problem import Problem
 from ces_core.model.reason import Reason
 from ces_core.search.diagnosis import obstacle
+from ces_core.solver import refuse_goals
 
 Placer = Callable[[Problem, np.random.Generator], Placement]
 
@@ -35,6 +36,7 @@ class Baseline:
     serve: Step = fill
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        refuse_goals(self.name, problem)
         rng = np.random.default_rng(seed)
         placed = self.place(problem, rng)
         if placed.assignment is None:

@@ -14,6 +14,8 @@ import numpy as np
 
 from ces_core.bandwidth.linear import best_value
 from ces_core.exact.best_first import Found, Outcome, prove
+from ces_core.exact.goal_domains import without_goals
+from ces_core.exact.goals import solve_with_goals
 from ces_core.model.objective import evaluate
 from ces_core.model.plan import Metrics, Plan, Result
 from ces_core.model.problem import Problem
@@ -42,6 +44,12 @@ class Exact:
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         limit = TIME_LIMIT_S if time_limit_s is None else time_limit_s
         deadline = time.perf_counter() + limit
+        if problem.has_goals:
+            answer = solve_with_goals(self.name, problem, deadline)
+            if answer.reason is not None and answer.reason.code == "placed-together":
+                plain = self.solve(without_goals(problem), seed=seed, time_limit_s=REASON_S)
+                return answer if plain.reason is None else replace(answer, reason=plain.reason)
+            return answer
         considered = SearchTrace.of(problem).considered
         hindrance = obstacle(problem)
         if hindrance is not None:

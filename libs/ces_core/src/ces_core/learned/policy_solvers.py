@@ -27,6 +27,7 @@ from ces_core.placement.candidates import candidates
 from ces_core.placement.view import ProblemView, problem_view
 from ces_core.search.answer import planned
 from ces_core.search.diagnosis import SearchTrace, obstacle
+from ces_core.solver import refuse_goals
 
 TEMPERATURE = 1.0
 """The sampling temperature the policy was trained with, in units of its expected regret."""
@@ -58,6 +59,7 @@ def decoded(
 ) -> Result | tuple[Board, Result]:
     """The board and its plan, or the reason why there is none."""
     started = time.perf_counter()
+    refuse_goals(name, problem)
     hindrance = obstacle(problem)
     if hindrance is not None:
         return Result(name, SearchTrace.of(problem).considered, reason=hindrance)

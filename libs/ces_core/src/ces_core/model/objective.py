@@ -16,6 +16,7 @@ import numpy as np
 from ces_core.model.path import Path
 from ces_core.model.plan import Metrics, Plan
 from ces_core.model.problem import FloatArray, Problem
+from ces_core.model.service import Service
 
 
 def evaluate(problem: Problem, assignment: Sequence[int], paths: Sequence[Path], bandwidth: Sequence[float]) -> Metrics:
@@ -23,7 +24,10 @@ def evaluate(problem: Problem, assignment: Sequence[int], paths: Sequence[Path],
     the order of the problem's flows. Checks no constraint: that is the checker's task."""
     imbalance = load_imbalance(problem, assignment, paths, bandwidth)
     satisfaction = bandwidth_satisfaction(problem, paths, bandwidth)
-    return Metrics(imbalance, satisfaction, composite(imbalance, satisfaction))
+    service = None
+    if problem.has_goals:
+        service = Service(problem).metrics(imbalance, satisfaction, assignment, paths, bandwidth)
+    return Metrics(imbalance, satisfaction, composite(imbalance, satisfaction), service)
 
 
 def metrics_of(problem: Problem, plan: Plan) -> Metrics:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from ces_core.model.cards import PlannedCard
     from ces_core.model.path import Path
     from ces_core.model.problem import Problem
+    from ces_core.model.service import ServiceMetrics
 
 REFUSALS = ("", "not-allowed", "cpu", "memory", "gpu", "bandwidth", "policy")
 """Why a node was refused for a task; the index is the code in :class:`Considered`. Empty: not refused. ``policy``: the
 solver's own rule excluded it, such as a threshold."""
 OPTIMAL = 1e-9
-"""A plan whose composite is this close to its bound counts as optimal."""
+"""A plan whose objective is this close to its bound counts as optimal."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +62,25 @@ class Plan:
 
 @dataclass(frozen=True)
 class Metrics:
-    """How good a plan is; see :mod:`ces_core.model.objective`."""
+    """How good a plan is; see :mod:`ces_core.model.objective`. ``service``: of a job with goals."""
 
     load_imbalance: float
     bandwidth_satisfaction: float
     composite: float
+    service: ServiceMetrics | None = None
+
+    @property
+    def objective(self) -> float:
+        """What solvers maximise: the composite, or J of a job with goals."""
+        return self.composite if self.service is None else self.service.objective
 
     def to_dict(self) -> dict[str, float]:
-        return {
+        metrics = {
             "load_imbalance": self.load_imbalance,
             "bandwidth_satisfaction": self.bandwidth_satisfaction,
             "composite": self.composite,
         }
+        return metrics if self.service is None else metrics | self.service.to_dict()
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +120,7 @@ class Advice:
 class Result:
     """A solver's answer: ``plan`` and ``metrics`` if the job has a place, else ``reason``.
 
-    ``bound`` is a proven upper limit on the composite, None if unknown. ``advice``: from the policy behind the plan, if
+    ``bound`` is a proven upper limit on the objective, None if unknown. ``advice``: from the policy behind the plan, if
     any.
     """
 
@@ -131,8 +139,8 @@ class Result:
 
     @property
     def optimal(self) -> bool:
-        """Whether the plan is proven optimal: its composite is within ``OPTIMAL`` of the bound."""
-        return self.metrics is not None and self.bound is not None and self.bound - self.metrics.composite <= OPTIMAL
+        """Whether the plan is proven optimal: its objective is within ``OPTIMAL`` of the bound."""
+        return self.metrics is not None and self.bound is not None and self.bound - self.metrics.objective <= OPTIMAL
 
     def to_dict(self, format_quantity: FormatQuantity = plain, *, paths: str = "hop-shortest") -> dict[str, Any]:
         """The answer as ``ces solve`` prints it. ``paths``: the problem's ``path_set``, for which the bound holds."""
@@ -141,6 +149,8 @@ class Result:
             answer["assignments"] = dict(self.plan.assignments)
             answer["flows"] = [flow.to_dict() for flow in self.plan.flows]
             answer["metrics"] = self.metrics.to_dict()
+            if self.metrics.service is not None:
+                answer["requests"] = [request.to_dict() for request in self.metrics.service.requests]
             if self.advice is not None:
                 answer["policy"] = self.advice.to_dict()
         elif self.reason is not None:

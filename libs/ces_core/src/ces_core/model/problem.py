@@ -5,7 +5,6 @@ Quantities are plain numbers in any consistent units (cores or millicores, MiB o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -15,21 +14,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_core.model.bounds import LARGEST, SMALLEST, amount, known
 from ces_core.model.cards import Cards, CardValue
 from ces_core.model.errors import ProblemError
+from ces_core.model.goals import UNITS, Goals, Units, check_job, check_units
+from ces_core.model.profiles import ClusterProfile, LinkProfile, NodeProfile, TaskProfile, cluster_profile
 from ces_core.model.topology import IntArray, Topology
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 Basis = Literal["system", "job"]
+PathMetric = Literal["hops", "delay"]
 RESOURCES = ("cpu", "memory", "gpu")
 """The rows of every per-node array, in order. CPU and memory count towards load imbalance; GPUs only constrain."""
 EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)
 SLACK = 1e-13
 """Relative tolerance for rounding in sums of decimals. Small enough that whole bytes and bits stay exact."""
-
-SMALLEST, LARGEST = 1e-12, 1e18
-"""Amounts other than zero lie between these, so that no ratio or square of them overflows or loses its meaning."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Node:
     cpu_used: float = 0.0
     memory_used: float = 0.0
     gpu_used: float = 0.0
+    profile: NodeProfile | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Link:
     bandwidth: float
     bandwidth_used: float = 0.0
     medium: str | None = None
+    profile: LinkProfile | None = None
 
 
 @dataclass(frozen=True)
@@ -65,22 +67,29 @@ class Task:
     memory: float = 0.0
     gpu: float = 0.0
     allowed: tuple[str, ...] | None = None
+    profile: TaskProfile | None = None
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A directed flow between two tasks. ``@node`` as an end means the node itself (data there, or a sink)."""
+    """A directed flow between two tasks. ``@node`` as an end means the node itself (data there, or a sink).
+
+    ``message``: bytes that one request sends. ``sources``: nodes that have the same data; the flow comes from one of
+    them, and ``src`` is one of them, too.
+    """
 
     src: str
     dst: str
     min: float
     max: float
+    message: float = 0.0
+    sources: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
     """A topology with its capacities and their current use. Shared by the problems of one snapshot. ``cards``: its GPU
-    cards, where which of them is free matters; solvers do not look at them."""
+    cards, where which of them is free matters; solvers do not look at them. ``profile``: None: nothing is known."""
 
     topology: Topology
     node_capacity: FloatArray  # (resources, nodes)
@@ -89,6 +98,7 @@ class Cluster:
     link_used: FloatArray
     medium_capacity: FloatArray  # (media,)
     cards: Cards | None = None
+    profile: ClusterProfile | None = None
 
     @staticmethod
     def make(nodes: Iterable[Node], links: Iterable[Link], media: Mapping[str, float] | None = None) -> Cluster:
@@ -108,7 +118,8 @@ class Cluster:
             node_used=_table("nodes", nodes, tuple(f"{resource}_used" for resource in RESOURCES)),
             link_capacity=_table("links", links, ("bandwidth",))[0],
             link_used=_table("links", links, ("bandwidth_used",))[0],
-            medium_capacity=_fixed([_amount(f"media.{name}", value) for name, value in media.items()]),
+            medium_capacity=_fixed([amount(f"media.{name}", value) for name, value in media.items()]),
+            profile=cluster_profile([node.profile for node in nodes], [link.profile for link in links]),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -169,6 +180,9 @@ class Problem:
     flow_dst: IntArray
     paths: int | None = None  # None: hop-shortest paths; K: the K shortest simple paths
     card_value: CardValue | None = None  # on its cluster as it is now
+    path_metric: PathMetric = "hops"  # by what the K are the shortest
+    goals: Goals | None = None
+    units: Units = UNITS
 
     @staticmethod
     def make(
@@ -180,6 +194,9 @@ class Problem:
         weights: Sequence[float] = EQUAL_WEIGHTS,
         basis: Basis = "system",
         paths: int | None = None,
+        path_metric: PathMetric = "hops",
+        goals: Goals | None = None,
+        units: Units = UNITS,
     ) -> Problem:
         """A problem from its parts. Raises ProblemError, naming the field, for invalid input."""
         tasks, flows = tuple(tasks), tuple(flows)
@@ -191,12 +208,19 @@ class Problem:
                 raise ProblemError(f"job.tasks[{i}].name", "names that start with @ mean nodes")
         if len(weights) != 3:
             raise ProblemError("weights", f"there are three weights, not {len(weights)}")
-        w1, w2, w3 = (_amount(f"weights[{i}]", weight) for i, weight in enumerate(weights))
+        w1, w2, w3 = (amount(f"weights[{i}]", weight) for i, weight in enumerate(weights))
         if basis not in ("system", "job"):
             raise ProblemError("basis", f"must be system or job, not {basis!r}")
         if paths is not None and (isinstance(paths, bool) or not isinstance(paths, int) or paths < 1):
             raise ProblemError("paths", f"must be a whole number from 1 on, or left out for all shortest; is {paths!r}")
+        if path_metric not in ("hops", "delay"):
+            raise ProblemError("path_metric", f"must be hops or delay, not {path_metric!r}")
+        if path_metric == "delay" and paths is None:
+            raise ProblemError("paths", "say how many of the paths with the least delay flows may take")
+        check_units(units)
         nodes = cluster.topology.node_index
+        ends = _flow_ends(tasks, flows, nodes)
+        check_job(tasks, flows, goals or Goals(), nodes)
         return Problem(
             cluster=cluster,
             name=name,
@@ -205,11 +229,14 @@ class Problem:
             weights=(w1, w2, w3),
             basis=basis,
             demand=_fixed(_table("job.tasks", tasks, RESOURCES).T),
-            allowed=_allowed(tasks, nodes) & (cluster.node_capacity > 0).any(axis=0),
+            allowed=_allowed(tasks, nodes, cluster.profile) & (cluster.node_capacity > 0).any(axis=0),
             flow_min=_table("job.flows", flows, ("min",))[0],
             flow_max=_table("job.flows", flows, ("max",))[0],
-            **_flow_ends(tasks, flows, nodes),
+            **ends,
             paths=paths,
+            path_metric=path_metric,
+            goals=goals,
+            units=units,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -227,8 +254,17 @@ class Problem:
 
     @property
     def path_set(self) -> str:
-        """Which paths flows may take: ``hop-shortest`` or, say, ``4-shortest``."""
-        return "hop-shortest" if self.paths is None else f"{self.paths}-shortest"
+        """Which paths flows may take: ``hop-shortest`` or, say, ``4-shortest`` or ``4-least-delay``."""
+        kind = "shortest" if self.path_metric == "hops" else "least-delay"
+        return "hop-shortest" if self.paths is None else f"{self.paths}-{kind}"
+
+    @cached_property
+    def has_goals(self) -> bool:
+        """Whether more than amounts and bandwidth decides: goals, limits on time or load, groups, or sources."""
+        tasks = (task.profile for task in self.tasks if task.profile is not None)
+        limited = any(each.rate > 0 or each.longest_ms is not None or each.group is not None for each in tasks)
+        aimed = self.goals is not None and self.goals != Goals()
+        return limited or aimed or any(flow.sources is not None for flow in self.flows)
 
     def flow_ends(self, assignment: Sequence[int]) -> list[tuple[int, int]]:
         """Each flow's end nodes if task ``t`` runs on node ``assignment[t]``."""
@@ -263,19 +299,6 @@ def _fixed(values: Any) -> FloatArray:
     return array
 
 
-def _amount(field: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ProblemError(field, f"must be a number, not {value!r}")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ProblemError(field, f"must be finite, not {number}")
-    if number < 0:
-        raise ProblemError(field, f"must not be negative, is {value}")
-    if number and not SMALLEST <= number <= LARGEST:
-        raise ProblemError(field, f"must be 0 or within {SMALLEST:g}..{LARGEST:g}, is {value}")
-    return number
-
-
 def _table(field: str, items: Sequence[Any], names: Sequence[str]) -> FloatArray:
     """One row per name, one column per item. Validated as a whole; item by item only to find the culprit."""
     try:
@@ -285,7 +308,7 @@ def _table(field: str, items: Sequence[Any], names: Sequence[str]) -> FloatArray
     if not ((array == 0) | ((array >= SMALLEST) & (array <= LARGEST))).all():
         for i, item in enumerate(items):
             for name in names:
-                _amount(f"{field}[{i}].{name}", getattr(item, name))
+                amount(f"{field}[{i}].{name}", getattr(item, name))
     return _fixed(array)
 
 
@@ -335,16 +358,16 @@ def _complain(links: Sequence[Link], nodes: Mapping[str, int], media: Mapping[st
             raise ProblemError(f"{where}.medium", f"no medium is called {link.medium!r}")
 
 
-def _allowed(tasks: Sequence[Task], nodes: Mapping[str, int]) -> BoolArray:
+def _allowed(tasks: Sequence[Task], nodes: Mapping[str, int], profile: ClusterProfile | None) -> BoolArray:
     allowed = np.ones((len(tasks), len(nodes)), dtype=np.bool_)
     for t, task in enumerate(tasks):
-        if task.allowed is None:
-            continue
-        allowed[t] = False
-        for i, name in enumerate(task.allowed):
-            if name not in nodes:
-                raise ProblemError(f"job.tasks[{t}].allowed[{i}]", f"no node is called {name!r}")
-            allowed[t, nodes[name]] = True
+        if task.allowed is not None:
+            allowed[t] = False
+            for i, name in enumerate(task.allowed):
+                known(f"job.tasks[{t}].allowed[{i}]", "node", name, nodes)
+                allowed[t, nodes[name]] = True
+        if profile is not None and task.profile is not None and task.profile.work is not None:
+            allowed[t] &= profile.speeds(task.profile.work.work_class) > 0
     return allowed
 
 
@@ -358,19 +381,17 @@ def _flow_ends(
         where = f"job.flows[{i}]"
         for column, (side, end) in zip(ends, (("src", flow.src), ("dst", flow.dst)), strict=True):
             if end.startswith("@"):
-                if end[1:] not in nodes:
-                    raise ProblemError(f"{where}.{side}", f"no node is called {end[1:]!r}")
+                known(f"{where}.{side}", "node", end[1:], nodes)
                 column.append(-1 - nodes[end[1:]])
             else:
-                if end not in index:
-                    raise ProblemError(f"{where}.{side}", f"no task is called {end!r}")
+                known(f"{where}.{side}", "task", end, index)
                 column.append(index[end])
         if flow.src == flow.dst:
             raise ProblemError(f"{where}.dst", f"a flow needs two different ends, both are {flow.src!r}")
         if (flow.src, flow.dst) in pairs:
             raise ProblemError(where, f"a second flow from {flow.src!r} to {flow.dst!r}")
         pairs.add((flow.src, flow.dst))
-        if _amount(f"{where}.min", flow.min) > _amount(f"{where}.max", flow.max):
+        if amount(f"{where}.min", flow.min) > amount(f"{where}.max", flow.max):
             raise ProblemError(f"{where}.min", f"min {flow.min} is above max {flow.max}")
     src, dst = (np.array(column, dtype=np.int64) for column in ends)
     src.setflags(write=False)

@@ -68,6 +68,12 @@ class Reason:
         ``gpu-memory``               those with such a share have less memory than it asks for (likewise)
         ``gpu-model``                of the models that a task asks for no card, or too few whole ones (likewise)
         ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
+        ``task-load``                a task would be loaded too much on every node where it fits
+        ``task-time``                a task takes too long on every node where it fits
+        ``placed-together``          a place for each task, but none together within limits, groups and held places
+        ``deadline``                 a request class is too late even at its fastest (``where`` says what takes longest)
+        ``reliability``              no plan is as reliable as is wanted
+        ``goals-together``           each goal could be met alone, not all of them together
     permanent:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
     proven:
@@ -134,6 +140,27 @@ class Reason:
             case "quota":
                 left, needed = quantity(self.available), quantity(self.needed)
                 return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"
+            case "task-load":
+                text = (
+                    f"task {self.task} would be loaded to {self.needed or 0.0:.4g} even on {self.where}; "
+                    f"{self.available or 0.0:g} is the most"
+                )
+            case "task-time":
+                text = (
+                    f"task {self.task} takes {self.needed or 0.0:.4g} ms even on {self.where}; "
+                    f"{self.available or 0.0:.4g} ms is its limit"
+                )
+            case "placed-together":
+                text = "tasks and flows do not fit together within limits on load and time, groups, and held places"
+            case "deadline":
+                text = f"{self.where}; {self.missing or 0.0:.4g} ms are missing"
+            case "reliability":
+                text = (
+                    f"nodes and links work together with probability {self.available or 0.0:.6g} at best; "
+                    f"{self.needed or 0.0:g} is wanted"
+                )
+            case "goals-together":
+                text = "each of the goals can be met alone, but not all of them together"
             case "preempting":
                 return "less urgent jobs are making room for it"
             case "solver-failed":

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ces_core.model.lru import LruCache
 from ces_core.model.problem import Problem
 from ces_core.model.topology import Topology
 from ces_core.network.graph import Network
+from ces_core.network.least_delay import LeastDelayPaths
 from ces_core.network.path_table import PathTable
+
+KEPT_DELAYS = 4
+"""Tables by delay of one topology that are kept: delays are measured, and change more often than links."""
 
 
 def network_of(topology: Topology) -> Network:
@@ -31,7 +38,18 @@ def paths_of(topology: Topology, k: int | None = None) -> PathTable:
 
 def paths_for(problem: Problem) -> PathTable:
     """The paths that the problem's flows may take."""
-    return paths_of(problem.cluster.topology, problem.paths)
+    topology, k = problem.cluster.topology, problem.paths
+    if problem.path_metric == "hops" or k is None:
+        return paths_of(topology, k)
+    profile = problem.cluster.profile
+    delays = np.zeros(len(topology.link_src)) if profile is None else profile.delay_ms
+    kept: LruCache[tuple[int, bytes], LeastDelayPaths]
+    kept = topology.derived.setdefault(LeastDelayPaths, LruCache(KEPT_DELAYS))
+    table = kept.get((k, delays.tobytes()))
+    if table is None:
+        table = LeastDelayPaths(network_of(topology), topology, delays, k)
+        kept.put((k, delays.tobytes()), table, 1)
+    return table
 
 
 def _known_before(topology: Topology) -> Network | None:

@@ -19,6 +19,7 @@ from ces_core.model.plan import Metrics, Plan, Result
 from ces_core.model.problem import Problem
 from ces_core.search.diagnosis import SearchTrace, explain, obstacle
 from ces_core.search.greedy_state import GreedyState
+from ces_core.solver import refuse_goals
 
 ORDERS = 3
 """Deterministic orders derived from the problem."""
@@ -61,6 +62,7 @@ class Greedy:
     summary = "feasible greedy placement, bandwidth filled as far as capacities allow"
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        refuse_goals(self.name, problem)
         deadline = None if time_limit_s is None else time.perf_counter() + time_limit_s
         hindrance = obstacle(problem)
         if hindrance is not None:

@@ -42,6 +42,7 @@ from ces_core.search.workspace import (
     workspace_for,
     worst_fit_start,
 )
+from ces_core.solver import refuse_goals
 
 SLOW = 1 if COMPILED else 20
 """Factor by which budgets shrink without numba."""
@@ -169,6 +170,7 @@ class Search:
     def solve(
         self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None, propose: Propose | None = None
     ) -> Result:
+        refuse_goals(self.name, problem)
         started = time.perf_counter()
         hindrance = obstacle(problem)
         if hindrance is not None:

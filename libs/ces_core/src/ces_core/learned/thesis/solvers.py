@@ -36,6 +36,7 @@ from ces_core.model.reason import Reason
 from ces_core.placement.candidates import candidates
 from ces_core.placement.view import ProblemView, path_of, problem_view
 from ces_core.search.diagnosis import SearchTrace, obstacle
+from ces_core.solver import refuse_goals
 
 TOO_LARGE = Reason("beyond-policy", proven=False, where=f"{NODES} nodes and {TASKS} tasks")
 
@@ -133,6 +134,7 @@ class ThesisPpo:
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         """A decision takes about a millisecond, so a time limit changes nothing."""
+        refuse_goals(self.name, problem)
         reason = obstacle(problem) or (None if _takes(problem) else TOO_LARGE)
         if reason is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=reason)
