@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from ces_federation.chooser import ByRule, Chosen
 from numpy.typing import NDArray
 
 from ces_common.jobfile import JobFile
@@ -20,6 +19,7 @@ from ces_experiments.regions.books import Books
 from ces_experiments.regions.drawn import Homes, Shape, World, draw
 from ces_experiments.regions.run import AS_IS, WAYS, Terms, play
 from ces_federation.choice import Need, able, worth_asking
+from ces_federation.chooser import ByRule, Chosen
 from ces_federation.sight import REGION, about_job, about_region
 from ces_sim.arrivals import TimedJob
 from ces_sim.rounds import derived_seed

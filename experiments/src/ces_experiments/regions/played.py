@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ces_federation.chooser import Chooser
 from pydantic import BaseModel
 from ulid import ULID
 
@@ -39,6 +38,7 @@ from ces_experiments.regions.books import Books
 from ces_experiments.regions.drawn import HomedJob
 from ces_federation.asking import Asker
 from ces_federation.board import Board
+from ces_federation.chooser import Chooser
 from ces_federation.following import Following
 from ces_federation.home import Home
 from ces_federation.manager_port import Manager

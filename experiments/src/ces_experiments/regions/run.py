@@ -15,8 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 import structlog
-from ces_federation.chooser import ByPolicy, ByRule, Chooser
-from ces_federation.policy import SHIPPED, load_policy
 
 from ces_common.jobfile import DEFAULT_TENANT
 from ces_common.messages.regions import Summary
@@ -30,9 +28,11 @@ from ces_experiments.regions.virtual_time import run_virtually
 from ces_federation.asking import Asker
 from ces_federation.board import Board
 from ces_federation.choice import need_of, worth_asking
+from ces_federation.chooser import ByPolicy, ByRule, Chooser
 from ces_federation.home import STEP_S
 from ces_federation.owner import Owner
 from ces_federation.peers import Peer
+from ces_federation.policy import SHIPPED, load_policy
 from ces_sim.rounds import derived_seed
 from ces_testbed.hub import blocks
 

@@ -12,9 +12,9 @@ from ces_common.db.uow import ReadTx
 from ces_common.messages.api import Page
 from ces_common.messages.energy import Energy, JobEnergy, JobOnNode, NodeEnergy, TaskEnergy
 from ces_common.states import AllocationState
+from ces_manager.cursors import node_cursor
 from ces_manager.energy_book import EnergyBook
 from ces_manager.errors import NotFound
-from ces_manager.cursors import node_cursor
 
 MOST_TASKS = 1000
 """Of one job, the last ones."""

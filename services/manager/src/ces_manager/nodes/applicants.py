@@ -12,8 +12,8 @@ from ces_common.db.access_tables import ApplicantRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import Page
 from ces_common.messages.membership import Applicant, ApplicantRequest, RefusedApplicants
-from ces_manager.errors import Conflict, NotFound
 from ces_manager.cursors import cursor_number
+from ces_manager.errors import Conflict, NotFound
 
 LASTS: Final = timedelta(days=1)
 ONE_NETWORK: Final = 4  # one of how many places those of one network may take
