@@ -21,6 +21,7 @@ from ces_core.service_checker import ServiceChecker, speed_of
 Instance = Mapping[str, Any]
 Ends = tuple[str, str]
 CLOSE = 1e-9
+EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 ROUNDS = 200
 
 
@@ -251,7 +252,7 @@ class Reference:
             for at in np.geomspace(low[f], wide[f], 12) if wide[f] > low[f] else [low[f]]:
                 self._tangent(rows, limits, columns, f, len(moving) + sending.index(f), ms[f], float(at))
         for _ in range(ROUNDS):
-            answer = linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds)
+            answer = linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds, options=EXACT)
             if answer.status == 2:
                 return None
             assert answer.status == 0, answer.message
@@ -265,7 +266,7 @@ class Reference:
                     if tuple(ends) in moving and moving.index(tuple(ends)) in sending
                 )
                 took[chain["name"]] = max(took[chain["name"]], -limit + sent)
-            late = any(took[name] > deadline[name] * (1 + 1e-9) for name in names)
+            late = any(took[name] > deadline[name] * (1 + 1e-8) for name in names)
             value = cost[: len(moving)] @ x + cost[-1] * float(np.std(use))
             value += sum(cost[len(moving) + len(sending) + names.index(name)] * took[name] for name in met)
             if not late and (best is None or value < best[0]):

@@ -21,15 +21,15 @@ def without_goals(problem: Problem) -> Problem:
     """The same job with no goals, and without the flows whose source may be chosen: what has no place then has none
     with them."""
     kept = np.array([flow.sources is None for flow in problem.flows], dtype=np.bool_)
+    columns = {name: getattr(problem, name)[kept] for name in ("flow_min", "flow_max", "flow_src", "flow_dst")}
+    for column in columns.values():
+        column.setflags(write=False)  # as those of every problem: compiled code is made for a type
     return replace(
         problem,
         goals=None,
         tasks=tuple(replace(task, profile=None) for task in problem.tasks),
         flows=tuple(flow for flow in problem.flows if flow.sources is None),
-        flow_min=problem.flow_min[kept],
-        flow_max=problem.flow_max[kept],
-        flow_src=problem.flow_src[kept],
-        flow_dst=problem.flow_dst[kept],
+        **columns,
     )
 
 
