@@ -26,8 +26,8 @@ EDITION: Final = 1
 LOOK_S: Final = 1.0
 """How often it is looked whether the node is free."""
 AGAIN_S: Final = 60.0
-"""After which measuring is tried again that was interrupted, or failed; twice as long each time, up to ``LONGEST_S``."""
-LONGEST_S: Final = 3600.0
+"""After which measuring is tried again that was interrupted, or failed; twice as long each time."""
+LONGEST_S: Final = 3600.0  # but no longer
 
 
 class Measuring(Protocol):
