@@ -12,6 +12,7 @@ from ces_common.messages.checkpoints import CheckpointReport
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.reports import Applied, DataReport, Heartbeat, LinkReport, Progress, Status
+from ces_common.messages.scores import ScoreReport
 from ces_common.messages.secrets import SecretsQuery
 from ces_common.messages.traces import SpanBatch
 
@@ -76,6 +77,10 @@ KINDS = (
     Kind(
         "confinement", ConfinementReport, f"{subjects.PREFIX}.agent.{{}}.confinement",
         {"confinement": {"user": "shared", "filter": False, "root": "writable", "disk": "unbounded"}},
+    ),
+    Kind(
+        "scores", ScoreReport, f"{subjects.PREFIX}.agent.{{}}.scores",
+        {"measurements": [{"kind": "integer", "threads": 2, "rates": [1e4, 1e4], "others": 0.01, "source": "pow"}]},
     ),
     Kind(
         "checkpoints", CheckpointReport, f"{subjects.PREFIX}.agent.{{}}.checkpoints",

@@ -26,7 +26,8 @@ EDITION: Final = 1
 LOOK_S: Final = 1.0
 """How often it is looked whether the node is free."""
 AGAIN_S: Final = 60.0
-"""After which measuring is tried again that was interrupted, or failed."""
+"""After which measuring is tried again that was interrupted, or failed; twice as long each time."""
+LONGEST_S: Final = 3600.0  # but no longer
 
 
 class Measuring(Protocol):
@@ -66,6 +67,7 @@ class Scores:
         return [] if self._measuring.pid is None else [self._measuring.pid]
 
     async def run(self) -> None:
+        failures = 0
         while self._on:
             await self._wanted.wait()
             while self._busy() is not None:  # noqa: ASYNC110
@@ -74,16 +76,18 @@ class Scores:
                 found = await self._measuring.measure(self._busy)
             except (Interrupted, OSError) as error:
                 log.info("measuring was interrupted, and is tried again later", why=str(error))
-                await self._pause()
+                await self._pause(min(AGAIN_S * 2 ** min(failures, 10), LONGEST_S))
+                failures += 1
                 continue
+            failures = 0
             self._wanted.clear()
             self._take(found)
 
-    async def _pause(self) -> None:
+    async def _pause(self, wait_s: float) -> None:
         """Until the next try, which comes at once where somebody asks for it."""
         self._wanted.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(AGAIN_S):
+            async with asyncio.timeout(wait_s):
                 await self._wanted.wait()
         self._wanted.set()
 
