@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from ces_federation.chooser import ByRule, Chosen
 from numpy.typing import NDArray
 
 from ces_common.jobfile import JobFile
@@ -20,6 +19,7 @@ from ces_experiments.regions.books import Books
 from ces_experiments.regions.drawn import Homes, Shape, World, draw
 from ces_experiments.regions.run import AS_IS, WAYS, Terms, play
 from ces_federation.choice import Need, able, worth_asking
+from ces_federation.chooser import ByRule, Chosen
 from ces_federation.sight import REGION, about_job, about_region
 from ces_sim.arrivals import TimedJob
 from ces_sim.rounds import derived_seed
@@ -114,8 +114,8 @@ def simulated(shape: Shape, solver: str, seeds: Iterable[int]) -> Offers:
     found = []
     for number, seed in enumerate(seeds):
         homes = HOMES[number % len(HOMES)]
-        drawn = Shape(**{**vars(shape), "homes": homes})
-        part = recorded(draw(drawn, seed), get_solver(solver), derived_seed(seed, 4))
+        world = draw(replace(shape, homes=homes), seed)
+        part = recorded(world, get_solver(solver), derived_seed(seed, 4))
         found += [] if part is None else [part]
     if not found:
         raise ValueError("no job had a choice between two regions: raise the load or the number of jobs")

@@ -15,8 +15,6 @@ from typing import Any, cast
 
 import numpy as np
 import structlog
-from ces_federation.chooser import ByPolicy, ByRule, Chooser
-from ces_federation.policy import SHIPPED, load_policy
 
 from ces_common.jobfile import DEFAULT_TENANT
 from ces_common.messages.regions import Summary
@@ -30,9 +28,11 @@ from ces_experiments.regions.virtual_time import run_virtually
 from ces_federation.asking import Asker
 from ces_federation.board import Board
 from ces_federation.choice import need_of, worth_asking
+from ces_federation.chooser import ByPolicy, ByRule, Chooser
 from ces_federation.home import STEP_S
 from ces_federation.owner import Owner
 from ces_federation.peers import Peer
+from ces_federation.policy import SHIPPED, load_policy
 from ces_sim.rounds import derived_seed
 from ces_testbed.hub import blocks
 
@@ -84,15 +84,15 @@ def play(
 ) -> dict[str, Any]:
     """Until every job has started or given up: see :func:`figures`. ``chooses``: in place of what the way says. Raises
     BadDecisionError, and PolicyError where the shipped policy cannot be asked."""
-    chooses = chooses or (_learned if way.learned else lambda _: ByRule())
     with _hushed():
         began = time.process_time()
-        found = run_virtually(_Run(world, way, solver, terms, seed, chooses).play())
+        found = run_virtually(_Run(world, way, solver, terms, seed, chooses or _usual(way)).play())
         return found | {"run_cpu_s": time.process_time() - began}
 
 
-def _learned(_: Mapping[str, Books]) -> Chooser:
-    return ByPolicy(load_policy(SHIPPED))
+def _usual(way: Way) -> Chooses:
+    chooser: Chooser = ByPolicy(load_policy(SHIPPED)) if way.learned else ByRule()
+    return lambda _: chooser
 
 
 class _Run:
