@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,8 +114,8 @@ def simulated(shape: Shape, solver: str, seeds: Iterable[int]) -> Offers:
     found = []
     for number, seed in enumerate(seeds):
         homes = HOMES[number % len(HOMES)]
-        drawn = Shape(**{**vars(shape), "homes": homes})
-        part = recorded(draw(drawn, seed), get_solver(solver), derived_seed(seed, 4))
+        world = draw(replace(shape, homes=homes), seed)
+        part = recorded(world, get_solver(solver), derived_seed(seed, 4))
         found += [] if part is None else [part]
     if not found:
         raise ValueError("no job had a choice between two regions: raise the load or the number of jobs")

@@ -84,15 +84,15 @@ def play(
 ) -> dict[str, Any]:
     """Until every job has started or given up: see :func:`figures`. ``chooses``: in place of what the way says. Raises
     BadDecisionError, and PolicyError where the shipped policy cannot be asked."""
-    chooses = chooses or (_learned if way.learned else lambda _: ByRule())
     with _hushed():
         began = time.process_time()
-        found = run_virtually(_Run(world, way, solver, terms, seed, chooses).play())
+        found = run_virtually(_Run(world, way, solver, terms, seed, chooses or _usual(way)).play())
         return found | {"run_cpu_s": time.process_time() - began}
 
 
-def _learned(_: Mapping[str, Books]) -> Chooser:
-    return ByPolicy(load_policy(SHIPPED))
+def _usual(way: Way) -> Chooses:
+    chooser: Chooser = ByPolicy(load_policy(SHIPPED)) if way.learned else ByRule()
+    return lambda _: chooser
 
 
 class _Run:

@@ -15,7 +15,8 @@ from ces_common.bus.port import BusError
 log = structlog.get_logger()
 STEP_S = 1.0
 WORDS_AT_ONCE = 8  # that one region is asked: a quarter of what it answers at once
-K, T = TypeVar("K", bound=Hashable), TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 
 
 async def repeatedly(look: Callable[[], Awaitable[None]]) -> None:

@@ -3,8 +3,9 @@ job with a committed plan, until its home commits it or its time is over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import cast
 
 from sqlalchemy import func, select
 
@@ -25,7 +26,8 @@ def due(tx: ReadTx, now: datetime) -> Sequence[tuple[JobRow, str]]:
     found = []
     for kind, held in _KINDS:
         overdue = (~kind.committed, kind.hold_until <= now, JobRow.state.not_in(JOB_OVER))
-        for row in tx.session.scalars(select(kind).join(JobRow, JobRow.id == kind.job).where(*overdue)):
+        query = select(kind).join(JobRow, JobRow.id == kind.job).where(*overdue)
+        for row in cast("Iterable[GuestRow | PartRow]", tx.session.scalars(query)):
             why = f"{held} for region {row.home} for {HOLD_S:g} s, which did not commit it"
             found.append((job_row(tx, row.job), why))
     return found
