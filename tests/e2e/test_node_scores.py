@@ -78,6 +78,7 @@ def test_what_it_tells_at_join_is_shown(cluster: FaultCluster) -> None:
     assert {each.category for each in scores.categories} >= {"computing", "core", "memory", "communication"}
 
 
+@pytest.mark.soak
 def test_a_quota_is_what_is_measured(cluster: FaultCluster) -> None:
     """A quarter and a half of the machine against all of it, in what all threads do together."""
     pid = cluster.cluster.supervisor.pid(agent_name(NODE))

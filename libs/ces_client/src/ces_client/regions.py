@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 
 from ces_client.resource import Resource
-from ces_common.messages.regions import HoldList, RegionList, RegionView
+from ces_common.messages.region_holds import HoldList
+from ces_common.messages.regions import RegionList, RegionView
 
 
 class Regions(Resource):

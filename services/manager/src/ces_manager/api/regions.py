@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from ces_common.messages.regions import HoldList, RegionList
+from ces_common.messages.region_holds import HoldList
+from ces_common.messages.regions import RegionList
 from ces_manager.api.auth import VIEWER, identity_of
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.other_regions import known_regions

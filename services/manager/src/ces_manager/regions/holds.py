@@ -10,7 +10,8 @@ from sqlalchemy import Select, select
 from ces_common.db.region_tables import AwayRow, GuestRow, PartRow, SplitRow
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import ReadTx
-from ces_common.messages.regions import MAX_HOLDS, HoldList, HoldState, HoldView
+from ces_common.messages.region_holds import HoldList, HoldState, HoldView
+from ces_common.messages.regions import MAX_HOLDS
 from ces_common.messages.split import PartState
 from ces_common.states import JOB_OVER
 from ces_manager.regions.held import PLACED
