@@ -69,11 +69,13 @@ class OfferVector:
 
     @property
     def success(self) -> BoolArray:
-        return ~np.isnan(self._score)
+        found: BoolArray = ~np.isnan(self._score)
+        return found
 
     @property
     def score(self) -> FloatArray:
-        return np.nan_to_num(self._score)
+        found: FloatArray = np.nan_to_num(self._score)
+        return found
 
     def reset(self, progress: float, group: int = 1) -> None:
         rng = np.random.default_rng([self._seed, self._count])
