@@ -176,10 +176,10 @@ def test_large_graphs_are_refused_with_another_way() -> None:
 
 
 def test_dense_graphs_are_refused_before_they_are_built() -> None:
-    edges = tuple(Edge(a, b, 1.0, 1.0) for a in range(120) for b in range(a + 1, 120))
-    graph = Graph("dense", tuple(Vertex(f"v{i}", 100.0) for i in range(120)), edges)
+    edges = tuple(Edge(a, b, 1.0, 1.0) for a in range(130) for b in range(a + 1, 130))
+    graph = Graph("dense", tuple(Vertex(f"v{i}", 100.0) for i in range(130)), edges)
     with pytest.raises(IndivisibleError, match="300,000 are the most; use clusters"):
-        optimal(division(graph, Limits()), 4, limit_s=1)
+        optimal(division(graph, Limits()), 4, limit_s=0.1)
 
 
 def test_nothing_found_in_time_is_not_said_to_be_impossible(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,9 +43,7 @@ def clusters(division: Division, parts: int, *, seed: int = 0, deadline: float =
     return _stirred(division, best[1], parts, rng, deadline)
 
 
-def _stirred(
-    division: Division, part: Integers, parts: int, rng: np.random.Generator, deadline: float
-) -> Integers:
+def _stirred(division: Division, part: Integers, parts: int, rng: np.random.Generator, deadline: float) -> Integers:
     """An answer that cuts no more than ``part``, by iterated local search: some pairs of vertices change places, then
     vertices in small groups move and then single ones, and what cuts no more is kept."""
     best, cut = part, division.cut(part)

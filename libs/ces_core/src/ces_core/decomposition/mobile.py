@@ -54,7 +54,13 @@ def mobile(
             cut = division.cut(found.inside.astype(np.int64))
             proven = cut - bound <= 2 * TOLERANCE * cut
             return Halves(part, _state(graph, found.inside), cut, cut if proven else max(bound, 0.0))
+    if monotonic() > deadline:
+        raise _late(limit_s)
     raise no_packing(division, parts)
+
+
+def _late(limit_s: float) -> IndivisibleError:
+    return IndivisibleError("time", f"nothing that keeps to all bounds was found in {limit_s:g} s")
 
 
 def _state(graph: Graph, inside: NDArray[np.bool_]) -> float:
@@ -115,12 +121,12 @@ def _near(
         found, least = solved(less, heaviest)
         if found.values is None:
             return _Near(None, bound, found.impossible and less == 0.0)
-        values = found.values
-        cut = division.cut(values[: division.size].astype(np.int64))
-        if 0 < cut < heaviest:  # tolerances are absolute: once more, with traffic counted by the cut
+        values, scale = found.values, heaviest
+        # Tolerances are absolute: once more, with traffic counted by the cut, until that is about 1.
+        while 0 < (cut := division.cut(values[: division.size].astype(np.int64))) < scale and monotonic() < deadline:
             again, more = solved(less, cut)
+            scale, least = cut, max(least, more)
             values = values if again.values is None else again.values
-            least = max(least, more)
         bound = least if less == 0.0 else bound
         inside = values[: division.size]
         within_state = most_state is None or _state(graph, inside) <= most_state
@@ -185,5 +191,5 @@ def _too_much(
         rest = f"{division.size - len(near)} of {division.size} vertices are not marked near"
         return IndivisibleError("far", f"{rest}, and {parts - 1} parts are to run anywhere")
     if limit_s is not None:
-        return IndivisibleError("time", f"nothing that keeps to all bounds was found in {limit_s:g} s")
+        return _late(limit_s)
     return no_packing(division, parts)
