@@ -162,10 +162,10 @@ def test_a_job_file_that_no_cluster_takes_is_not_written(tmp_path: Path) -> None
 
 
 def test_where_no_job_can_be_made_the_parts_are_shown_and_the_fields_told(tmp_path: Path) -> None:
-    labels = {"vertices": [{"name": "a"}, {"name": "b"}], "run": {"command": ["x"], "env": {"CES_JOB": "mine"}}}
+    vertices = [{"name": name, "memory": 10**15} for name in "ab"]
     app = typer.Typer()
     app.command()(commands.decompose)
-    result = CliRunner().invoke(app, [written(tmp_path, **labels), "--parts", "2"])
+    result = CliRunner().invoke(app, [written(tmp_path, vertices=vertices), "--parts", "1"])
     assert "part1-0" in result.stdout
     assert isinstance(result.exception, BadInput)
     assert result.exception.problem.errors[0]["field"].startswith("tasks[0]")

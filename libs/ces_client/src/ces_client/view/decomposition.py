@@ -17,8 +17,8 @@ from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 class Row:
     """One way of dividing. ``cut``: bit/s between parts; ``spread``: half its 95 % interval; ``share``: of all traffic.
     ``largest``: millicores and bytes of the part that asks for most of each. ``placed``: the composite of the place
-    that the cluster's scheduler found. ``near``: traffic between the part near the user and the others, bit/s, the gap of
-    that, and bytes of state that follow a move. ``said``: what else is to be known."""
+    that the cluster's scheduler found. ``near``: traffic between the part near the user and the others, bit/s, its gap,
+    and bytes of state that follow a move. ``said``: what else is to be known."""
 
     name: str
     parts: int

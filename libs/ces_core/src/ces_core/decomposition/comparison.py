@@ -18,7 +18,8 @@ SHARES = (1.0, 0.5, 0.2, 0.05)  # of the room that an even division leaves, whic
 @dataclass(frozen=True)
 class Rival:
     """``cut``: bit/s; of several draws the mean, with half the width of its 95 % interval (Student's t). None where
-    there is none, for the reason ``lacks``. ``above``: why it is no answer to the same question: a capacity that it breaks, or too few parts."""
+    there is none, for the reason ``lacks``. ``above``: why it is no answer to the same question: what it breaks, or too
+    few parts."""
 
     name: str
     parts: int

@@ -31,7 +31,8 @@ class Hierarchy:
         def able(a: int, others: Integers) -> NDArray[np.bool_]:
             same = (label[others] == label[a]) | (label[others] == -1) | (label[a] == -1)
             fits: NDArray[np.bool_] = np.all(amounts[others] + amounts[a] <= division.ceiling, axis=1)
-            return fits & same
+            found: NDArray[np.bool_] = fits & same
+            return found
 
         def smallest() -> tuple[int, int] | None:
             """The two smallest parts that may become one. A part that fits with none never will: parts only grow."""
