@@ -24,7 +24,7 @@ from rich.text import Text
 
 from ces_client.cli import session
 from ces_client.cli.output import Output, OutputOption, local_now, progress_bars, show, show_json
-from ces_client.client import Client, PlanForecast
+from ces_client.client import Client
 from ces_client.errors import BadInput, bad_field
 from ces_client.files import LARGEST_FILE, explained
 from ces_client.graphs.drawing import check_kind, draw_parts
@@ -35,6 +35,7 @@ from ces_client.graphs.reader import read_graph
 from ces_client.view.decomposition import Row, levels_table, parts_table
 from ces_client.view.plan import plan_answer
 from ces_common.jobfile import JobFile
+from ces_common.messages.api import PlanForecast
 from ces_common.quantities import parse_cpu, parse_memory
 from ces_common.resources import MAX_GPUS
 from ces_core.decomposition.comparison import Rival, rivals
