@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,16 +43,26 @@ def checked(path: Path, document: dict[str, Any], model: type[M]) -> M:
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        wrong = [_explain(detail, model) for detail in error.errors(include_url=False)]
-        raise BadInput(f"{path} is not valid", wrong) from error
+        raise BadInput(f"{path} is not valid", explained(error, model)) from error
+
+
+def explained(error: ValidationError, model: type[BaseModel]) -> list[dict[str, str]]:
+    """What is wrong with each field, and its remedy."""
+    return [_explain(detail, model) for detail in error.errors(include_url=False)]
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    return parsed(path, read_yaml, LARGEST_FILE, "give the path of a YAML or JSON file")
+
+
+def parsed(path: Path, read: Callable[[str], Any], largest: int, remedy: str) -> dict[str, Any]:
+    """A file's document, by what reads its format. ``largest``: bytes; ``remedy``: for one that is larger. Raises
+    BadInput."""
     title = f"{path} cannot be read"
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise bad_field(title, "file", "it is larger than 1 MiB", "give the path of a YAML or JSON file")
-        document = read_yaml(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > largest:
+            raise bad_field(title, "file", f"it is larger than {largest // 2**20} MiB", remedy)
+        document = read(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise bad_field(title, "file", error.strerror or str(error), "check the path and its permissions") from error
     except UnicodeDecodeError as error:
@@ -60,6 +72,11 @@ def _parse(path: Path) -> dict[str, Any]:
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "file"
         what = getattr(error, "problem", None) or str(error)
         raise bad_field(title, where, str(what), "correct the YAML or JSON there") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise bad_field(title, where, f"it is no JSON: {error.msg}", "correct the JSON there") from error
+    except (ValueError, RecursionError) as error:
+        raise bad_field(title, "file", f"it cannot be read: {error}", "correct the YAML or JSON") from error
     if not isinstance(document, dict):
         kinds: dict[type, str] = {type(None): "nothing", str: "text", list: "a list"}
         kind = kinds.get(type(document), "one value")

@@ -35,3 +35,10 @@ def test_only_two_kinds_are_drawn(tmp_path: Path) -> None:
         check_kind(Path("parts.txt"))
     with pytest.raises(BadInput, match="No picture"):
         draw_parts(tmp_path / "none" / "parts.svg", GRAPH, [0, 1, 1], "app")
+
+
+def test_names_in_any_script_are_drawn_without_a_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    graph = ApplicationGraph.model_validate({"name": "app", "vertices": [{"name": "摄像头"}, {"name": "b"}]})
+    draw_parts(tmp_path / "parts.png", graph, [0, 1], "app: 2 parts")
+    assert [each for each in recwarn if "Glyph" in str(each.message)] == []
+    assert (tmp_path / "parts.png").stat().st_size > 1000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ces_client.graphs.graphfile import ApplicationGraph
-from ces_client.graphs.job import LONGEST_LIST, JobFlow, JobPart, job_of
+from ces_client.graphs.job import LONGEST_LIST, JobPart, job_of
+from ces_core.decomposition.graph import Flow
 
 GRAPH = ApplicationGraph.model_validate(
     {
@@ -20,7 +21,7 @@ def test_a_task_for_each_part_and_a_flow_for_their_traffic() -> None:
         JobPart(["a", "b"], cpu=700.2, memory=2.0**30, gpu=1, arch="arm64", near=True),
         JobPart(["c"], cpu=10, memory=1, gpu=0, arch=None),
     ]
-    job = job_of(GRAPH, parts, [JobFlow(0, 1, 0.2, 5e6)])
+    job = job_of(GRAPH, parts, [Flow(0, 1, 0.2, 5e6)])
     near, other = job.expand_tasks()
     assert (near.name, near.cpu, near.memory, near.gpu, near.arch) == ("near-0", 701, 2**30, 1, "arm64")
     assert near.labels == {"site": "roof"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,3 +55,42 @@ def test_what_is_no_model_is_told(tmp_path: Path) -> None:
         read_onnx(path, 1.0)
     with pytest.raises(BadInput, match="cannot be read"):
         read_onnx(tmp_path / "none.onnx", 1.0)
+
+
+def saved(path: Path, nodes: list[Any], **more: Any) -> Path:
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [helper.make_tensor_value_info("x", kind, [1, 4])], [helper.make_tensor_value_info("y", kind, None)]
+    graph = helper.make_graph(nodes, "g", *ends, **more)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets), str(path))
+    return path
+
+
+def test_names_are_made_different_and_fit_to_be_listed(tmp_path: Path) -> None:
+    node = onnx.helper.make_node
+    nodes = [
+        node("Relu", ["x"], ["t"], name="Relu.1"),
+        node("Relu", ["t"], ["u"]),
+        node("Relu", ["u"], ["y"], name="a,b\0"),
+    ]
+    graph = read_onnx(saved(tmp_path / "a.onnx", nodes), 1.0)
+    assert [each.name for each in graph.vertices] == ["Relu.1", "Relu.1_", "a_b_"]
+
+
+def test_odd_models_are_read_or_refused_with_a_reason(tmp_path: Path) -> None:
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    assert (
+        len(read_onnx(saved(tmp_path / "a.onnx", [helper.make_node("Conv", ["x"], ["y"], name="a")]), 1).vertices) == 1
+    )
+    odd = onnx.TensorProto(name="w", data_type=1, dims=[-5, 3])
+    own = [helper.make_node("Own", ["x", "w"], ["y"], name="a", domain="own")]
+    assert len(read_onnx(saved(tmp_path / "b.onnx", own, initializer=[odd]), 1).vertices) == 1
+    pair = [
+        helper.make_node("Own", ["x"], ["t"], name="a", domain="own"),
+        helper.make_node("Own", ["t"], ["y"], name="b", domain="own"),
+    ]
+    for shape in ([2**60], [2**60] * 20):
+        told = [helper.make_tensor_value_info("t", kind, shape)]
+        with pytest.raises(BadInput) as error:
+            read_onnx(saved(tmp_path / "c.onnx", pair, value_info=told), 1e9)
+        assert "too large" in str(error.value.problem.errors)

@@ -26,9 +26,17 @@ def test_the_examples_are_read(name: str, vertices: int, edges: int) -> None:
     ("name", "text", "problem"),
     [
         ("a.yaml", "nodes: []", "none of the formats"),
-        ("a.yaml", "- 1", "no fields"),
-        ("a.yaml", "graph: {name: [", "no YAML"),
-        ("a.json", "{", "no JSON"),
+        ("a.yaml", "- 1", "a list, not fields"),
+        ("a.yaml", "graph: {name: [", "line 1, column 16"),
+        ("a.json", "{", "line 1, column 2"),
+        ("a.json", '{"workflow": 5}', "must hold fields"),
+        ("a.json", json.dumps({"graph": {"name": "a", "vertices": [{"name": "a,b"}]}}), "no comma"),
+        ("a.json", json.dumps({"graph": {"name": "a", "vertices": [{"name": "a\nb"}]}}), "no control character"),
+        (
+            "a.json",
+            json.dumps({"graph": {"name": "a", "vertices": [{"name": "a", "cpu": "-1"}]}}),
+            "graph.vertices[0].cpu",
+        ),
         ("a.json", '{"workflow": {"tasks": []}, "schemaVersion": "1.4"}', "WfFormat 1.4"),
         ("a.json", '{"a": {"external_services": [{"services": ["b"]}]}}', "no service is named 'b'"),
         ("a.json", json.dumps({"graph": {"name": "a", "vertices": [{"name": "v", "cpus": 1}]}}), "cpus"),
@@ -47,3 +55,19 @@ def test_what_is_wrong_is_told(tmp_path: Path, name: str, text: str, problem: st
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="cannot be read"):
         read_graph(tmp_path / "none.yaml", 1.0)
+
+
+def test_services_may_be_called_as_other_formats_fields(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    services = {"graph": {"external_services": [{"services": ["workflow"]}]}, "workflow": {"external_services": []}}
+    path.write_text(json.dumps(services))
+    assert [each.name for each in read_graph(path, 1.0).vertices] == ["graph", "workflow"]
+
+
+def test_calls_that_multiply_beyond_all_bounds_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    chain = {f"s{i}": {"external_services": [{"services": [f"s{i + 1}"]}] * 1000} for i in range(120)}
+    path.write_text(json.dumps(chain | {"s120": {"external_services": []}}))
+    with pytest.raises(BadInput) as told:
+        read_graph(path, 1.0)
+    assert "1e+09 are the most" in str(told.value.problem.errors)

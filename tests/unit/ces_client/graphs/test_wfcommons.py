@@ -38,16 +38,34 @@ def test_demand_is_a_mean_over_the_run() -> None:
     ]
 
 
-@pytest.mark.parametrize(("makespan", "field"), [(0, "makespanInSeconds"), (-1, "makespanInSeconds")])
+@pytest.mark.parametrize(
+    ("makespan", "field"), [(0, "makespanInSeconds"), (1e-300, "makespanInSeconds"), (-1, "makespanInSeconds")]
+)
 def test_a_run_takes_time(makespan: float, field: str) -> None:
     with pytest.raises(ValidationError, match=field):
         WfCommonsFile.model_validate(instance(makespanInSeconds=makespan))
 
 
+def test_parents_alone_are_edges_too() -> None:
+    told = instance()
+    told["workflow"]["specification"]["tasks"][0]["children"] = []
+    graph = WfCommonsFile.model_validate(told).graph()
+    assert [(edge.src, edge.dst) for edge in graph.edges] == [("split", "work"), ("split", "log")]
+    assert [vertex.near for vertex in graph.vertices] == [True, None, None]
+
+
+def test_ids_become_names_that_can_be_listed() -> None:
+    told = instance()
+    told["workflow"]["specification"]["tasks"][1]["id"] = "work,\n1"
+    told["workflow"]["specification"]["tasks"][0]["children"] = ["log"]
+    graph = WfCommonsFile.model_validate(told).graph()
+    assert [vertex.name for vertex in graph.vertices] == ["split", "work__1", "log"]
+
+
 def test_a_child_that_is_not_there_is_named() -> None:
     told = instance()
     told["workflow"]["specification"]["tasks"][0]["children"].append("nobody")
-    with pytest.raises(ValueError, match="no vertex is named 'nobody'"):
+    with pytest.raises(ValueError, match="no task is named 'nobody'"):
         WfCommonsFile.model_validate(told).graph()
 
 

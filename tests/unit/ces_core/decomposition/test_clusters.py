@@ -47,3 +47,13 @@ def test_what_cannot_be_packed_says_why() -> None:
         clusters(division(line([1.0] * 3), Limits(cpu=100)), 2)
     with pytest.raises(IndivisibleError, match="it takes 2 at least"):
         clusters(division(line([1.0] * 1), Limits(cpu=100)), 1)
+
+
+def test_after_the_deadline_the_first_answer_counts() -> None:
+    """As it is with all time, but for what moves and further starts would have gained."""
+    graph = random_graph(60, 3)
+    asked = division(graph, even_limits(graph, 5))
+    found = clusters(asked, 5, deadline=0.0)
+    assert asked.broken(found) == []
+    assert int(found.max()) + 1 == 5
+    assert asked.cut(clusters(asked, 5)) < asked.cut(found)

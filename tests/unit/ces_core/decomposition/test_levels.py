@@ -7,7 +7,7 @@ from application_graphs import line, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ces_core.decomposition.graph import IndivisibleError, Limits, Parts
+from ces_core.decomposition.graph import Edge, Graph, IndivisibleError, Limits, Parts, Vertex
 from ces_core.decomposition.levels import MOST_PARTS, Granularity, best_placed, parts_at, pure_levels
 
 
@@ -37,9 +37,30 @@ def test_every_part_of_every_level_is_of_one_kind(size: int, seed: int, most: in
             assert len({(graph.vertices[v].arch, graph.vertices[v].work_class) for v in members}) == 1
 
 
+def test_more_parts_than_a_job_has_are_refused() -> None:
+    with pytest.raises(IndivisibleError, match="takes 65 parts at least, and a job has 64 at most"):
+        parts_at(Granularity.fine, 100, least=MOST_PARTS + 1)
+    assert parts_at(Granularity.fine, 100, least=MOST_PARTS) == MOST_PARTS
+
+
+def test_the_top_of_the_hierarchy_is_a_level_of_its_own() -> None:
+    """Six kinds: halving 11 gives 5, which is too few, and 6 is there."""
+    vertices = tuple(Vertex(f"v{i}", 100.0, work_class=f"kind{i % 6}") for i in range(12))
+    levels = pure_levels(Graph("kinds", vertices, ()), lambda parts: Limits(), 11)
+    assert [len(level.members) for level in levels] == [11, 6]
+
+
+def test_what_merging_does_not_reach_is_packed() -> None:
+    """Merging joins each large vertex with a small one and is left with three parts; two hold all."""
+    vertices = tuple(Vertex(f"v{i}", cpu) for i, cpu in enumerate((3.0, 3.0, 2.0, 2.0, 2.0)))
+    graph = Graph("two", vertices, (Edge(0, 2, 1, 100), Edge(1, 3, 1, 100)))
+    (level, *_) = pure_levels(graph, lambda parts: Limits(cpu=6.0), 2)
+    assert sorted(level.amount(part, "cpu") for part in range(2)) == [6, 6]
+
+
 def test_too_few_parts_for_the_kinds_that_there_are() -> None:
     graph = random_graph(10, 1, archs=2)
-    with pytest.raises(IndivisibleError):
+    with pytest.raises(IndivisibleError, match="it takes"):
         pure_levels(graph, lambda parts: Limits(), 1)
 
 

@@ -19,8 +19,7 @@ def test_what_is_found_is_never_above_capacity(size: int, seed: int, parts: int,
     graph = random_graph(size, seed)
     asked = division(graph, even_limits(graph, parts))
     found = packed(asked, parts, np.random.default_rng(seed), by_traffic=by_traffic)
-    if found is None:  # packing is hard, and these rules only try
-        return
+    assert found is not None, "parts of this size can always be packed, to the emptiest part in any order"
     assert asked.broken(found) == []
     assert int(found.max()) + 1 == parts
 

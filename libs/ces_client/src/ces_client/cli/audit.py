@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import Progress
 
 from ces_client.audit import Books, Event, Inventory, JobRequest, Verdict
 from ces_client.audit_inputs import (
@@ -23,7 +23,7 @@ from ces_client.audit_inputs import (
     request_of,
 )
 from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, console, say, tell
+from ces_client.cli.output import Output, OutputOption, progress_bars, say, tell
 from ces_client.cli.publication import again_and_again, pause_of, publish
 from ces_client.client import Client
 from ces_client.errors import bad_field
@@ -92,13 +92,13 @@ class _Auditor:
         self._begun = 0.0
 
     def of_file(self, log: Path) -> Verdict:
-        with _progress() as progress:
+        with progress_bars() as progress:
             inventory = Inventory(jobs=self._asked, **self._known)
             events = _counted(events_of_file(log), "events read", progress)
             return judge(events, inventory, finished=self._finished)
 
     def of_cluster(self, client: Client) -> Verdict:
-        with _progress() as progress:
+        with progress_bars() as progress:
             events = self._events(client, progress)
             view = client.topology.get()
             known = self._known or links_of(view.links, view.media)
@@ -132,12 +132,6 @@ class _Auditor:
             found[job.id] = request_of(client.jobs.get(job.id))
         self._over = {job.id: found[job.id] for job in jobs if job.state in JOB_OVER}
         return found
-
-
-def _progress() -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    screen = console(stderr=True)
-    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def _counted(items: Iterable[T], what: str, progress: Progress) -> Iterator[T]:

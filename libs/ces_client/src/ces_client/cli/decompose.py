@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,34 +23,24 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, local_now, show, show_json
+from ces_client.cli.output import Output, OutputOption, local_now, progress_bars, show, show_json
 from ces_client.client import Client
-from ces_client.errors import bad_field
+from ces_client.errors import BadInput, bad_field
+from ces_client.files import LARGEST_FILE, explained
 from ces_client.graphs.drawing import check_kind, draw_parts
 from ces_client.graphs.graphfile import ApplicationGraph, Program
-from ces_client.graphs.job import NEAR, JobFlow, JobPart, job_of
+from ces_client.graphs.job import NEAR, JobPart, job_of
+from ces_client.graphs.levels import Made, Way, Wish, asked_for, levels_of
 from ces_client.graphs.reader import read_graph
 from ces_client.view.decomposition import Row, levels_table, parts_table
 from ces_client.view.plan import plan_answer
 from ces_common.jobfile import JobFile
+from ces_common.messages.api import PlanForecast
 from ces_common.quantities import parse_cpu, parse_memory
-from ces_core.decomposition.clusters import clusters
+from ces_common.resources import MAX_GPUS
 from ces_core.decomposition.comparison import Rival, rivals
-from ces_core.decomposition.graph import (
-    Edge,
-    Graph,
-    IndivisibleError,
-    Limits,
-    Parts,
-    Vertex,
-    division,
-    even_limits,
-    parts_of,
-)
-from ces_core.decomposition.levels import MOST_PARTS, Granularity, Level, best_placed, parts_at, pure_levels
-from ces_core.decomposition.mobile import mobile
-from ces_core.decomposition.optimal import optimal
-from ces_core.decomposition.packing import least_parts
+from ces_core.decomposition.graph import Edge, Graph, IndivisibleError, Limits, Parts, Vertex, division, even_limits
+from ces_core.decomposition.levels import MOST_PARTS, Granularity, best_placed
 
 TITLE = "The graph is not divided"
 REMEDIES = {
@@ -61,30 +50,25 @@ REMEDIES = {
     "memory": "let parts hold more with --memory",
     "gpu": "let parts hold more cards, by graph.capacity.gpu",
     "capacity": "let parts hold more with --cpu and --memory, or mark fewer vertices near",
-    "near": "mark them in the graph file",
+    "near": "mark one at least in the graph file, by near: true",
+    "far": "give a smaller number with --parts, or mark fewer vertices near",
+    "arch": "mark only vertices of one architecture near",
+    "time": "allow more with --time-limit, or say --by clusters",
     "state": "allow more with --state, or mark fewer vertices near",
 }
 
 
-class Way(StrEnum):
-    """Louvain clusters, the least cut, parts of one kind, or what is near the user and what is not."""
-
-    clusters = "clusters"
-    optimal = "optimal"
-    compute = "compute"
-    mobile = "mobile"
-
-
 @dataclass(frozen=True)
-class Wish:
-    """What was asked for. ``most_state``: bytes, or None."""
+class Ranked:
+    """``answer``: None where no cluster was asked; ``placed``: the composite of the place that it found."""
 
-    by: Way
-    graph: Graph
-    limits: Callable[[int], Limits]
-    most_state: float | None
-    limit_s: float
-    seed: int
+    made: Made
+    placed: float | None = None
+    answer: PlanForecast | None = None
+
+    @property
+    def feasible(self) -> bool:
+        return self.answer is not None and self.answer.feasible
 
 
 def decompose(
@@ -110,9 +94,9 @@ def decompose(
         str | None, typer.Option(metavar="COMMAND", help="what every part runs, if the graph file does not say")
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(min=0.1, max=3600.0, help="seconds for each level of --by optimal and mobile")
+        float, typer.Option(min=0.1, max=3600.0, help="seconds for each level; what was found by then counts")
     ] = 10.0,
-    seed: Annotated[int, typer.Option(min=0, help="same seed, same parts")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="same seed, same parts")] = 0,
     job: Annotated[Path | None, typer.Option("--job", metavar="FILE", help="write the job file, YAML or JSON")] = None,
     draw: Annotated[Path | None, typer.Option(metavar="FILE", help="draw the parts, SVG or PNG")] = None,
     apply: Annotated[bool, typer.Option("--apply", help="submit the job")] = False,
@@ -134,21 +118,28 @@ def decompose(
     def limits(count: int) -> Limits:
         # What is near a user is as large as the cut makes it, unless somebody set a bound.
         even = even_limits(graph, count).cpu if by is not Way.mobile else None
-        return Limits(even if capacity.cpu is None else capacity.cpu, capacity.memory, capacity.gpu)
+        cards = MAX_GPUS if capacity.gpu is None else capacity.gpu  # no task has more
+        return Limits(even if capacity.cpu is None else capacity.cpu, capacity.memory, cards)
 
     wish = Wish(by, graph, limits, source.near.state, time_limit, seed)
     try:
-        rows, levels, asked = _levels(wish, parts, granularity)
+        with progress_bars() as bars:
+            levels = levels_of(wish, parts, granularity, bars)
     except IndivisibleError as error:
         raise bad_field(TITLE, error.field, str(error), REMEDIES[error.field]) from error
+    wanted = asked_for(levels.made, levels.asked)
+    rows = [Row(by, count, said=reason) for count, reason in levels.missing.items()]
     if not (apply or dry_run):
-        chosen = _asked_for(levels, asked)
-        _tell(wish, source, rows, [Level(each) for each in levels], chosen, job, draw, output)
+        _tell(wish, source, rows, [Ranked(each) for each in levels.made], wanted, job, draw, output)
         return
     with session.connect() as client:
-        scored = _placed(client, source, levels if by is Way.compute else [_asked_for(levels, asked)], by)
-        best = scored[0].parts
-        _tell(wish, source, rows, scored, best, job, draw, output, client=client, apply=apply and not dry_run)
+        ranked = _ranked(client, source, levels.made if by is Way.compute else [wanted], by)
+        if not ranked[0].feasible:  # nothing says which of them is the best
+            ranked.sort(key=lambda each: each.made is not wanted)
+        best = ranked[0]
+        _tell(wish, source, rows, ranked, best.made, job, draw, output, client=client, apply=apply and not dry_run)
+        if dry_run and not best.feasible:
+            raise typer.Exit(2)
 
 
 def _with_options(
@@ -190,68 +181,24 @@ def _graph(source: ApplicationGraph) -> Graph:
     return Graph(source.name, vertices, tuple(edges))
 
 
-def _levels(wish: Wish, parts: int | None, granularity: Granularity) -> tuple[list[Row], list[Parts], int]:
-    """Rows of levels that there are not, with the reason; the levels that there are; how many parts were asked for.
-    Raises IndivisibleError where the one that was asked for is not among them."""
-    size = len(wish.graph.vertices)
-    least = least_parts(division(wish.graph, wish.limits(1), pure=wish.by is Way.compute))
-    if wish.by is Way.mobile:
-        least = max(least, 2)
-    if wish.by is Way.compute:
-        most = parts if parts is not None else parts_at(Granularity.fine, size, least)
-        asked = parts if parts is not None else parts_at(granularity, size, least)
-        return [], list(pure_levels(wish.graph, wish.limits, most)), asked
-    if parts is not None:
-        return [], [_divided(wish, parts)], parts
-    asked = parts_at(granularity, size, least)
-    rows: list[Row] = []
-    levels: list[Parts] = []
-    for count in sorted({parts_at(each, size, least) for each in Granularity}):
-        try:
-            levels.append(_divided(wish, count))
-        except IndivisibleError as error:
-            if count == asked:
-                raise
-            rows.append(Row(wish.by, count, said=str(error)))
-    return rows, levels, asked
-
-
-def _divided(wish: Wish, count: int) -> Parts:
-    asked = division(wish.graph, wish.limits(count))
-    match wish.by:
-        case Way.optimal:
-            found = optimal(asked, count, limit_s=wish.limit_s, seed=wish.seed)
-            return parts_of(wish.graph, found.part, found.bound)
-        case Way.mobile:
-            halves = mobile(wish.graph, asked, count, most_state=wish.most_state, limit_s=wish.limit_s, seed=wish.seed)
-            return parts_of(wish.graph, halves.part, halves.bound if count == 2 else None)
-        case _:
-            return parts_of(wish.graph, clusters(asked, count, seed=wish.seed))
-
-
-def _asked_for(levels: Sequence[Parts], asked: int) -> Parts:
-    """The level with that many parts, else the nearest one."""
-    return min(levels, key=lambda each: abs(len(each.members) - asked))
-
-
-def _placed(client: Client, source: ApplicationGraph, levels: Sequence[Parts], by: Way) -> tuple[Level, ...]:
-    """The levels by the composite of the place that the cluster's scheduler finds now."""
+def _ranked(client: Client, source: ApplicationGraph, levels: Sequence[Made], by: Way) -> list[Ranked]:
+    """The levels by the composite of the place that the cluster's scheduler finds now, those without one last."""
+    made = {id(each.parts): each for each in levels}
+    answers = {id(each.parts): client.plan(_job(source, each.parts, by)) for each in levels}
 
     def place(parts: Parts) -> float | None:
-        answer = client.plan(_job(source, parts, by))
+        answer = answers[id(parts)]
         return float(answer.metrics["composite"]) if answer.feasible and "composite" in answer.metrics else None
 
-    return best_placed(levels, place)
+    ranked = best_placed([each.parts for each in levels], place)
+    return [Ranked(made[id(each.parts)], each.placed, answers[id(each.parts)]) for each in ranked]
 
 
 def _job(source: ApplicationGraph, parts: Parts, by: Way) -> JobFile:
-    flows = [JobFlow(flow.src, flow.dst, flow.min, flow.max) for flow in parts.flows]
     try:
-        return job_of(source, _job_parts(parts, by), flows)
+        return job_of(source, _job_parts(parts, by), parts.flows)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "job"
-        raise bad_field("The parts make no valid job", where, first["msg"], "change the graph file") from error
+        raise BadInput("The parts make no valid job", explained(error, JobFile)) from error
 
 
 def _job_parts(parts: Parts, by: Way) -> list[JobPart]:
@@ -273,8 +220,8 @@ def _tell(
     wish: Wish,
     source: ApplicationGraph,
     missing: Sequence[Row],
-    levels: Sequence[Level],
-    chosen: Parts,
+    levels: Sequence[Ranked],
+    chosen: Made,
     job: Path | None,
     draw: Path | None,
     output: Output,
@@ -282,42 +229,53 @@ def _tell(
     client: Client | None = None,
     apply: bool = False,
 ) -> None:
-    """Shows, writes, draws, and submits if ``apply``; plans if there is only a client."""
-    count = len(chosen.members)
+    """Shows, writes, draws, and submits if ``apply``. What is divided is shown also where no job can be made of it."""
+    parts = chosen.parts
+    count = len(parts.members)
     asked = division(wish.graph, wish.limits(count))
     whole = sum(edge.max for edge in wish.graph.edges)
-    own = [_row(wish.by, level, whole, level.parts is chosen) for level in levels]
+    own = [_row(wish.by, level, whole, level.made is chosen) for level in levels]
     own = sorted([*own, *missing], key=lambda row: row.parts)
     with _silent():
         others = [_rival_row(each, whole) for each in rivals(asked, count, seed=wish.seed)]
-    file = None if source.run is None else _job(source, chosen, wish.by)
-    if job is not None and file is not None:
-        _write(job, file)
-    if draw is not None:
-        part = [0] * len(wish.graph.vertices)
-        for index, members in enumerate(chosen.members):
-            for vertex in members:
-                part[vertex] = index
-        draw_parts(draw, source, part, f"{source.name} by {wish.by}: {count} parts")
     told: dict[str, Any] = {"levels": [row.document() for row in own], "others": [row.document() for row in others]}
-    told["parts"] = [[wish.graph.vertices[v].name for v in members] for members in chosen.members]
-    if file is not None:
-        told["job"] = file.model_dump(mode="json", exclude_defaults=True)
-    said: list[RenderableType] = [levels_table(own, others), parts_table(_part_rows(chosen, wish.by))]
-    if client is not None and file is not None:
-        if apply:
-            view = client.jobs.submit(file)
-            told["submitted"] = view.id
-            said.append(Text(f"{view.name} submitted: {view.id}"))
+    told["parts"] = [[wish.graph.vertices[v].name for v in members] for members in parts.members]
+    said: list[RenderableType] = [levels_table(own, others), parts_table(_part_rows(parts, wish.by))]
+    try:
+        if draw is not None:
+            part = [0] * len(wish.graph.vertices)
+            for index, members in enumerate(parts.members):
+                for vertex in members:
+                    part[vertex] = index
+            draw_parts(draw, source, part, f"{source.name} by {wish.by}: {count} parts")
+        if source.run is not None:
+            file = _job(source, parts, wish.by)
+            told["job"] = file.model_dump(mode="json", exclude_defaults=True)
+            if job is not None:
+                _write(job, file)
+            if client is not None:
+                answer = next(level.answer for level in levels if level.made is chosen)
+                more, shown = _sent(client, file, answer, apply)
+                told |= more
+                said.append(shown)
+    finally:
+        if output is Output.JSON:
+            show_json(told)
         else:
-            answer = client.plan(file)
-            told["plan"] = answer.model_dump(mode="json")
-            said.append(plan_answer(file, answer, local_now()))
-    if output is Output.JSON:
-        show_json(told)
-        return
-    for each in said:
-        show(each)
+            for each in said:
+                show(each)
+
+
+def _sent(
+    client: Client, file: JobFile, answer: PlanForecast | None, apply: bool
+) -> tuple[dict[str, Any], RenderableType]:
+    """What became of the job: submitted, or only planned."""
+    assert answer is not None
+    if not apply:
+        return {"plan": answer.model_dump(mode="json")}, plan_answer(file, answer, local_now())
+    view = client.jobs.submit(file)
+    lacks = "" if answer.feasible else "; there is no place for it now"
+    return {"submitted": view.id, "feasible": answer.feasible}, Text(f"{view.name} submitted: {view.id}{lacks}")
 
 
 @contextmanager
@@ -335,12 +293,14 @@ def _silent() -> Iterator[None]:
         os.close(nothing)
 
 
-def _row(by: Way, level: Level, whole: float, chosen: bool) -> Row:
-    parts = level.parts
+def _row(by: Way, level: Ranked, whole: float, chosen: bool) -> Row:
+    parts, made = level.made.parts, level.made
     every = range(len(parts.members))
     largest = max(parts.amount(i, "cpu") for i in every), max(parts.amount(i, "memory") for i in every)
     share = parts.cut / whole if whole else 0.0
-    return Row(by, len(parts.members), chosen, parts.cut, 0.0, share, parts.gap, largest, level.placed)
+    said = made.said if level.answer is None or level.feasible else "no place now"
+    count = len(every)
+    return Row(by, count, chosen, parts.cut, 0.0, share, parts.gap, largest, level.placed, said, made.near)
 
 
 def _rival_row(rival: Rival, whole: float) -> Row:
@@ -367,6 +327,9 @@ def _part_rows(parts: Parts, by: Way) -> list[tuple[str, float, float, int, str,
 def _write(path: Path, file: JobFile) -> None:
     document = file.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(document, indent=2) if path.suffix == ".json" else yaml.safe_dump(document, sort_keys=False)
+    if len(text.encode()) > LARGEST_FILE:
+        problem = f"it would be larger than {LARGEST_FILE // 2**20} MiB, and no job file may be"
+        raise bad_field(f"{path} is not written", "--job", problem, "give fewer parts, or shorten what graph.run says")
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

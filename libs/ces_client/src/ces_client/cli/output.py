@@ -13,6 +13,7 @@ import typer
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.segment import Segment
 from rich.text import Text
 
@@ -47,6 +48,13 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
+
+
+def progress_bars() -> Progress:
+    """Bars on standard error while somebody waits; none where that is no terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    screen = console(stderr=True)
+    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def show(renderable: RenderableType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def draw_parts(file: Path, graph: ApplicationGraph, part: Sequence[int], title: 
     try:
         import networkx as nx
         from matplotlib import colormaps
+        from matplotlib.collections import LineCollection
         from matplotlib.figure import Figure
     except ImportError as error:
         remedy = "pip install 'ces-client[decompose]'"
@@ -47,23 +49,35 @@ def draw_parts(file: Path, graph: ApplicationGraph, part: Sequence[int], title: 
     axes.set_axis_off()
     axes.set_title(plain(title), fontsize=11)
     heaviest = max((data["traffic"] for *_, data in drawn.edges(data=True)), default=1)
-    for a, b, data in drawn.edges(data=True):
-        across = part[a] != part[b]
-        width = 0.6 + (3.4 * data["traffic"] / heaviest if across else 0.6)
-        line = [at[a][0], at[b][0]], [at[a][1], at[b][1]]
-        axes.plot(*line, color=ACROSS if across else INSIDE, linewidth=width, alpha=0.75, zorder=1)
+    pairs = list(drawn.edges(data="traffic"))
+    across = [part[a] != part[b] for a, b, _ in pairs]
+    lines = LineCollection(
+        [(at[a], at[b]) for a, b, _ in pairs],
+        colors=[ACROSS if far else INSIDE for far in across],
+        linewidths=[
+            0.6 + (3.4 * traffic / heaviest if far else 0.6) for far, (*_, traffic) in zip(across, pairs, strict=True)
+        ],
+        alpha=0.75,
+        zorder=1,
+    )
+    axes.add_collection(lines)
     colours = colormaps["tab20"]
     largest = max(vertex.cpu for vertex in graph.vertices)
-    for place, vertex in enumerate(graph.vertices):
-        size = 40 + 260 * vertex.cpu / largest
-        x, y = at[place]
-        axes.scatter(
-            [x], [y], s=size, color=[colours(part[place] % 20)], edgecolors="#333333", linewidths=0.6, zorder=2
-        )
-        if len(names) <= MOST_NAMES:
-            text = f"{plain(vertex.name)[:18]} ({part[place] + 1})".replace("$", r"\$")  # which would begin a formula
-            axes.annotate(text, (x, y), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=7, zorder=3)
+    axes.scatter(
+        [at[place][0] for place in range(len(names))],
+        [at[place][1] for place in range(len(names))],
+        s=[40 + 260 * vertex.cpu / largest for vertex in graph.vertices],
+        c=[colours(each % 20) for each in part],
+        edgecolors="#333333",
+        linewidths=0.6,
+        zorder=2,
+    )
+    for place, name in enumerate(names if len(names) <= MOST_NAMES else ()):
+        text = f"{plain(name)[:18]} ({part[place] + 1})".replace("$", r"\$")  # which would begin a formula
+        axes.annotate(text, at[place], xytext=(0, 8), textcoords="offset points", ha="center", fontsize=7, zorder=3)
     try:
-        figure.savefig(file, dpi=130)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a box stands for what no font at hand has
+            figure.savefig(file, dpi=130)
     except OSError as error:
         raise bad_field("No picture is drawn", "--draw", error.strerror or str(error), "check the path") from error

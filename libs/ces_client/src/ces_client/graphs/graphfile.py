@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from ces_common.fields import ARCH, MAX_LABELS, Document, EnvName, Label, Name, Plain
 from ces_common.flowfile import Range
@@ -16,7 +17,22 @@ MAX_VERTICES = 5_000
 MAX_EDGES = 50_000
 LONGEST_VERTEX = 256  # characters of a name
 
-VertexName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_VERTEX), Plain]
+_NAMELESS = re.compile(r"[,\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def _listable(name: str) -> str:
+    """Refuses what would make the list of a part's vertices, which has a comma between two, ambiguous."""
+    if _NAMELESS.search(name):
+        raise ValueError("must hold no comma and no control character")
+    return name
+
+
+def vertex_name(text: str) -> str:
+    """A name that a vertex may have, of one in a format of others."""
+    return _NAMELESS.sub("_", text)[:LONGEST_VERTEX] or "_"
+
+
+VertexName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_VERTEX), AfterValidator(_listable)]
 
 
 class GraphVertex(Document):

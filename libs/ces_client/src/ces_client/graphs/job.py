@@ -10,6 +10,7 @@ from typing import Any
 from ces_client.graphs.graphfile import ApplicationGraph
 from ces_common.jobfile import JobFile
 from ces_common.resources import Resources
+from ces_core.decomposition.graph import Flow
 
 LONGEST_LIST = 32768  # characters of CES_VERTICES; a longer one is left out
 NEAR = "near"
@@ -27,17 +28,7 @@ class JobPart:
     near: bool = False
 
 
-@dataclass(frozen=True)
-class JobFlow:
-    """Traffic between two parts, by index, in bit/s."""
-
-    src: int
-    dst: int
-    min: float
-    max: float
-
-
-def job_of(graph: ApplicationGraph, parts: Sequence[JobPart], flows: Sequence[JobFlow]) -> JobFile:
+def job_of(graph: ApplicationGraph, parts: Sequence[JobPart], flows: Sequence[Flow]) -> JobFile:
     """The job, whose tasks are ``part1-0``, ``part2-0`` and so on, and ``near-0``. A part asks for as much memory as
     any job does that says nothing, where its vertices ask for less. Raises pydantic's ValidationError."""
     assert graph.run is not None

@@ -7,12 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph
+from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 from ces_client.graphs.wfcommons import BURST, LEAST_RATE
 from ces_common.quantities import Cpu, Memory
 
 REQUEST = 8_000
 """Bits of a call, about: what it carries is not in the model."""
+
+MOST_CALLS = 1e9  # in a second
 
 
 class _Part(BaseModel):
@@ -71,13 +73,21 @@ class WorkModel(RootModel[dict[str, _Service]]):
         for service in order:
             for other, share in called[service].items():
                 calls = rates[service] * share
+                if calls > MOST_CALLS:
+                    raise ValueError(f"{other} is called {calls:.3g} times in a second: {MOST_CALLS:g} are the most")
                 rates[other] += calls
                 answer = 8_000 * self.root[other].internal.loader.answer
                 for src, dst, bits in ((service, other, REQUEST), (other, service, answer)):
                     mean = max(LEAST_RATE, round(calls * bits))
-                    edges.append({"src": src, "dst": dst, "bandwidth": {"min": mean, "max": BURST * mean}})
+                    edges.append(
+                        {
+                            "src": vertex_name(src),
+                            "dst": vertex_name(dst),
+                            "bandwidth": {"min": mean, "max": BURST * mean},
+                        }
+                    )
         vertices = [
-            {"name": service, "cpu": f"{told.cpu}m", "memory": told.memory}
+            {"name": vertex_name(service), "cpu": f"{told.cpu}m", "memory": told.memory}
             | ({} if callers[service] else {"near": True})
             for service, told in self.root.items()
         ]

@@ -6,13 +6,17 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ces_client.errors import bad_field
-from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph
+from pydantic import ValidationError
+
+from ces_client.errors import BadInput, bad_field
+from ces_client.files import explained
+from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 from ces_client.graphs.wfcommons import BURST, LEAST_RATE, job_name
 
 FLOPS = 2e9
 """Operations in a second that a core is taken to do: an assumption, for devices are not asked."""
 LARGEST_MODEL = 256 * 2**20  # bytes; larger ones keep their weights in files of their own, which are not read
+MOST_ELEMENTS = 1e14  # of a tensor, as far as it is counted
 _BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}  # of an element, by type
 
 
@@ -37,7 +41,10 @@ def read_onnx(path: Path, rate: float) -> ApplicationGraph:
         raise bad_field(
             title, "file", f"it is no ONNX model: {error}", "give a model that onnx.checker accepts"
         ) from error
-    return _graph(graph, job_name(path.stem), rate, title)
+    try:
+        return _graph(graph, job_name(path.stem), rate, title)
+    except ValidationError as error:
+        raise BadInput(title, explained(error, ApplicationGraph)) from error
 
 
 def _graph(graph: Any, name: str, rate: float, title: str) -> ApplicationGraph:
@@ -46,7 +53,9 @@ def _graph(graph: Any, name: str, rate: float, title: str) -> ApplicationGraph:
         tensor = told.type.tensor_type
         shape = [dim.dim_value if dim.dim_value > 0 else 1 for dim in tensor.shape.dim]
         shapes[told.name] = shape, _BYTES.get(tensor.elem_type, 4)
-    weights = {told.name: (list(told.dims), _BYTES.get(told.data_type, 4)) for told in graph.initializer}
+    weights = {
+        told.name: ([max(size, 1) for size in told.dims], _BYTES.get(told.data_type, 4)) for told in graph.initializer
+    }
     for node in graph.node:
         if node.op_type == "Constant":
             weights |= {output: shapes.get(output, ([1], 4)) for output in node.output}
@@ -79,26 +88,35 @@ def _graph(graph: Any, name: str, rate: float, title: str) -> ApplicationGraph:
 
 def _names(nodes: list[Any]) -> list[str]:
     """One for each node: many have none, and nothing keeps two from having the same."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     for index, node in enumerate(nodes):
-        name = (node.name or node.op_type)[:200]
-        found.append(f"{name}.{index}" if not node.name or name in found else name)
-    return found
+        name = vertex_name(node.name or node.op_type)[:200]
+        if not node.name or name in found:
+            name = f"{name}.{index}"
+        while name in found:
+            name += "_"
+        found[name] = None
+    return list(found)
 
 
 def _size(tensor: tuple[list[int], int]) -> float:
-    return float(prod(tensor[0]) * tensor[1])
+    return _elements(tensor[0]) * tensor[1]
+
+
+def _elements(shape: list[int]) -> float:
+    """Of a tensor; more than any device holds are counted as so many."""
+    return min(float(prod(map(float, shape))), MOST_ELEMENTS)
 
 
 def _operations(node: Any, shapes: dict[str, Any], weights: dict[str, Any]) -> float:
     """Additions and multiplications: of products and convolutions as defined, of any other node one for each element
     that it makes."""
-    made = sum(float(prod(shapes[each][0])) for each in node.output if each in shapes)
+    made = sum(_elements(shapes[each][0]) for each in node.output if each in shapes)
     known = weights | shapes
-    if node.op_type in ("MatMul", "Gemm") and node.input[0] in known:
+    if node.op_type in ("MatMul", "Gemm") and len(node.input) > 0 and node.input[0] in known:
         shape = known[node.input[0]][0]
         turned = any(each.name == "transA" and each.i for each in node.attribute)
         return float(2 * made * (shape[0] if turned else shape[-1])) if shape else made
-    if node.op_type == "Conv" and node.input[1] in known:
-        return float(2 * made * prod(known[node.input[1]][0][1:]))
+    if node.op_type == "Conv" and len(node.input) > 1 and node.input[1] in known:
+        return float(2 * made * _elements(known[node.input[1]][0][1:]))
     return made

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph
+from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 
 _Bytes = Annotated[float, Field(ge=0, le=1e18)]
 _Seconds = Annotated[float, Field(ge=0, le=1e12)]
@@ -24,6 +24,7 @@ class _Part(BaseModel):
 
 class _Task(_Part):
     id: str
+    parents: list[str] = []
     children: list[str] = []
     input_files: Annotated[list[str], Field(alias="inputFiles")] = []
     output_files: Annotated[list[str], Field(alias="outputFiles")] = []
@@ -48,7 +49,7 @@ class _Specification(_Part):
 
 
 class _Execution(_Part):
-    makespan: Annotated[float, Field(alias="makespanInSeconds", gt=0, le=1e12)]
+    makespan: Annotated[float, Field(alias="makespanInSeconds", ge=1e-3, le=1e12)]
     tasks: list[_Run]
 
 
@@ -68,7 +69,18 @@ class WfCommonsFile(_Part):
         measured = {each.id: each for each in run.tasks}
         size = {each.id: each.size for each in specification.files}
         reads = {task.id: {*task.input_files} for task in specification.tasks}
-        called = {child for task in specification.tasks for child in task.children}
+        children = {task.id: dict.fromkeys(task.children) for task in specification.tasks}
+        if len(children) < len(specification.tasks):
+            raise ValueError("workflow.specification.tasks: two have the same id")
+        for task in specification.tasks:  # some writers name only one end of each edge
+            for parent in task.parents:
+                if parent not in children:
+                    raise ValueError(f"workflow.specification.tasks: no task is named {parent!r}, a parent of another")
+                children[parent][task.id] = None
+        called = {child for each in children.values() for child in each}
+        if strangers := called - children.keys():
+            raise ValueError(f"workflow.specification.tasks: no task is named {min(strangers)!r}, a child of another")
+        name = {each: vertex_name(each) for each in children}
         vertices: list[dict[str, Any]] = []
         edges: list[dict[str, Any]] = []
         for task in specification.tasks:
@@ -76,14 +88,16 @@ class WfCommonsFile(_Part):
             cores = 0.0 if told is None else told.cores if told.cpu is None else told.cpu / 100
             seconds = 0.0 if told is None else told.seconds
             cpu = max(1, round(1000 * cores * seconds / run.makespan))
-            vertex: dict[str, Any] = {"name": task.id, "cpu": f"{cpu}m"}
+            vertex: dict[str, Any] = {"name": name[task.id], "cpu": f"{cpu}m"}
             if told is not None and told.memory:
                 vertex["memory"] = int(told.memory)
             vertices.append(vertex | ({} if task.id in called else {"near": True}))
-            for child in dict.fromkeys(task.children):
+            for child in children[task.id]:
                 passed = {*task.output_files} & reads.get(child, set())
                 rate = max(LEAST_RATE, round(8 * sum(size.get(each, 0.0) for each in passed) / run.makespan))
-                edges.append({"src": task.id, "dst": child, "bandwidth": {"min": rate, "max": BURST * rate}})
+                edges.append(
+                    {"src": name[task.id], "dst": name[child], "bandwidth": {"min": rate, "max": BURST * rate}}
+                )
         return ApplicationGraph.model_validate({"name": job_name(self.name), "vertices": vertices, "edges": edges})
 
 

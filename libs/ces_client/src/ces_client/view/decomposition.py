@@ -17,7 +17,8 @@ from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 class Row:
     """One way of dividing. ``cut``: bit/s between parts; ``spread``: half its 95 % interval; ``share``: of all traffic.
     ``largest``: millicores and bytes of the part that asks for most of each. ``placed``: the composite of the place
-    that the cluster's scheduler found. ``said``: what else is to be known."""
+    that the cluster's scheduler found. ``near``: traffic between the part near the user and the others, bit/s, its gap,
+    and bytes of state that follow a move. ``said``: what else is to be known."""
 
     name: str
     parts: int
@@ -29,20 +30,26 @@ class Row:
     largest: tuple[float, float] | None = None
     placed: float | None = None
     said: str = ""
+    near: tuple[float, float, float] | None = None
 
     def document(self) -> dict[str, Any]:
         largest = {} if self.largest is None else {"largest_cpu": self.largest[0], "largest_memory": self.largest[1]}
-        return {
-            "name": self.name,
-            "parts": self.parts,
-            "chosen": self.chosen,
-            "cut": self.cut,
-            "spread": self.spread,
-            "share": self.share,
-            "gap": self.gap,
-            "composite": self.placed,
-            "said": self.said,
-        } | largest
+        near = {} if self.near is None else dict(zip(("near_cut", "near_gap", "near_state"), self.near, strict=True))
+        return (
+            {
+                "name": self.name,
+                "parts": self.parts,
+                "chosen": self.chosen,
+                "cut": self.cut,
+                "spread": self.spread,
+                "share": self.share,
+                "gap": self.gap,
+                "composite": self.placed,
+                "said": self.said,
+            }
+            | largest
+            | near
+        )
 
 
 def levels_table(levels: Sequence[Row], others: Sequence[Row]) -> RenderableType:
@@ -58,9 +65,9 @@ def levels_table(levels: Sequence[Row], others: Sequence[Row]) -> RenderableType
                 _cut(row),
                 "" if row.share is None else f"{row.share:.1%}",
                 "" if row.largest is None else f"{show_cpu(row.largest[0])}, {show_memory(row.largest[1])}",
-                "" if row.gap is None else "proven" if row.gap == 0 else f"{row.gap:.1%}",
+                "" if row.gap is None else _gap(row.gap),
                 *([f"{row.placed:.4f}" if row.placed is not None else ""] if placed else []),
-                row.said,
+                "; ".join(filter(None, [_near(row), row.said])),
             ]
             table.add_row(*(Text(cell) for cell in cells))
         table.add_section()
@@ -76,6 +83,18 @@ def parts_table(parts: Sequence[tuple[str, float, float, int, str, Sequence[str]
         cells = [task, show_cpu(cpu), show_memory(memory), *([str(gpu)] if gpus else []), arch, named]
         table.add_row(*(Text(cell) for cell in cells))
     return Group(Text("parts", style="bold"), table)
+
+
+def _gap(gap: float) -> str:
+    return "proven" if gap == 0 else f"{gap:.1%}"
+
+
+def _near(row: Row) -> str:
+    if row.near is None:
+        return ""
+    cut, gap, state = row.near
+    least = "proven" if gap == 0 else f"gap {gap:.1%}"
+    return f"near: {show_bandwidth(cut)} to the rest ({least}), {show_memory(state)} of state"
 
 
 def _cut(row: Row) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import monotonic
 
 import networkx as nx
 import numpy as np
@@ -17,10 +18,11 @@ RESOLUTIONS = (1.0, 0.5, 2.0)
 STIRRED = 3000  # vertices that are looked at in tries to better an answer, between 2 and 100 tries
 
 
-def clusters(division: Division, parts: int, *, seed: int = 0) -> Integers:
+def clusters(division: Division, parts: int, *, seed: int = 0, deadline: float = np.inf) -> Integers:
     """A part of each vertex, from 0 to ``parts`` - 1, none empty: the least cut of several starts. Each start goes down
     the levels of Louvain communities (Blondel et al. 2008): the communities of the coarsest that can be packed are
-    dealt to parts, and at each finer level vertices or communities move; the best is then stirred. Raises
+    dealt to parts, and at each finer level vertices or communities move; the best is then stirred. ``deadline``: by
+    time.monotonic(); after it the best so far is the answer, and what was begun is ended quickly. Raises
     IndivisibleError."""
     rng = np.random.default_rng(seed)
     if parts == 1:
@@ -29,29 +31,32 @@ def clusters(division: Division, parts: int, *, seed: int = 0) -> Integers:
             raise no_packing(division, parts)
         return only
     best: tuple[float, Integers] | None = None
-    for start in _starts(division, parts, rng):
-        answer = refined(division, start, parts)
+    for start in _starts(division, parts, rng, deadline):
+        answer = refined(division, start, parts, deadline=deadline)
         cut = division.cut(answer)
         if best is None or cut < best[0]:
             best = cut, answer
+        if monotonic() > deadline:
+            break
     if best is None:
         raise no_packing(division, parts)
-    return _stirred(division, best[1], parts, rng)
+    return _stirred(division, best[1], parts, rng, deadline)
 
 
-def _stirred(division: Division, part: Integers, parts: int, rng: np.random.Generator) -> Integers:
+def _stirred(division: Division, part: Integers, parts: int, rng: np.random.Generator, deadline: float) -> Integers:
     """An answer that cuts no more than ``part``, by iterated local search: some pairs of vertices change places, then
     vertices in small groups move and then single ones, and what cuts no more is kept."""
     best, cut = part, division.cut(part)
     for _ in range(int(np.clip(STIRRED // division.size, 2, 100))):
-        if cut == 0:
+        if cut == 0 or monotonic() > deadline:
             break
         answer = _swapped(division, best, 1 + int(rng.integers(3)), rng)
         group = _grouped(division, answer, rng)
         coarse = division.merged(group)
         at_group = np.zeros(coarse.size, np.int64)
         at_group[group] = answer
-        answer = refined(division, refined(coarse, at_group, parts)[group], parts)
+        moved = refined(coarse, at_group, parts, deadline=deadline)[group]
+        answer = refined(division, moved, parts, deadline=deadline)
         if (found := division.cut(answer)) <= cut:
             best, cut = answer, found
     return best
@@ -83,7 +88,7 @@ def _grouped(division: Division, part: Integers, rng: np.random.Generator) -> In
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-def _starts(division: Division, parts: int, rng: np.random.Generator) -> Iterator[Integers]:
+def _starts(division: Division, parts: int, rng: np.random.Generator, deadline: float) -> Iterator[Integers]:
     """First answers on the vertices themselves."""
     if (merged := Hierarchy(division, least=parts).at(parts)) is not None:
         yield merged
@@ -98,7 +103,7 @@ def _starts(division: Division, parts: int, rng: np.random.Generator) -> Iterato
             if answer is not None:
                 at_group = np.zeros(coarse.size, np.int64)
                 at_group[group] = answer
-                answer = refined(coarse, at_group, parts)[group]
+                answer = refined(coarse, at_group, parts, deadline=deadline)[group]
         if answer is not None:
             yield answer
 

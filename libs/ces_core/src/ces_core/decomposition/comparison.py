@@ -18,7 +18,8 @@ SHARES = (1.0, 0.5, 0.2, 0.05)  # of the room that an even division leaves, whic
 @dataclass(frozen=True)
 class Rival:
     """``cut``: bit/s; of several draws the mean, with half the width of its 95 % interval (Student's t). None where
-    there is none, for the reason ``lacks``. ``above``: what it says may break a capacity: why."""
+    there is none, for the reason ``lacks``. ``above``: why it is no answer to the same question: what it breaks, or too
+    few parts."""
 
     name: str
     parts: int
@@ -55,7 +56,9 @@ def _metis(division: Division, parts: int, seed: int) -> Rival:
     if find_spec("pymetis") is None:
         return Rival("metis", parts, lacks="pymetis is not installed")
     part = metis(division, parts, seed=seed)
-    return Rival("metis", int(part.max()) + 1, division.cut(part), above="; ".join(division.broken(part)))
+    count = int(part.max()) + 1
+    fewer = [f"{count} parts, and {parts} were asked for"] if count < parts else []
+    return Rival("metis", count, division.cut(part), above="; ".join([*fewer, *division.broken(part)]))
 
 
 def metis(division: Division, parts: int, *, seed: int = 0) -> Integers:

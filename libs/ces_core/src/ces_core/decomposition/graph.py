@@ -90,9 +90,14 @@ class Division:
             found[a][b] = found[b][a] = traffic
         return found
 
+    @cached_property
+    def ceiling(self) -> Floats:
+        """``most``, with what sums of many amounts may exceed it by."""
+        return self.most * (1 + EPSILON)
+
     def fits(self, amounts: Floats) -> bool:
         """Whether one part may hold these amounts, shape (resources,)."""
-        return bool(np.all(amounts <= self.most * (1 + EPSILON)))
+        return bool(np.all(amounts <= self.ceiling))
 
     def cut(self, part: Integers) -> float:
         """Traffic between different parts, bit/s. ``part``: of each vertex."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import pow
 
+import numpy as np
+
 from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, Parts, division, parts_of
 from ces_core.decomposition.merging import Hierarchy
-from ces_core.decomposition.packing import least_parts, no_packing
+from ces_core.decomposition.packing import no_packing, packed
 from ces_core.decomposition.refinement import refined
 
 MOST_PARTS = 64
@@ -28,7 +30,11 @@ _POWERS = {Granularity.coarse: 1 / 3, Granularity.medium: 1 / 2, Granularity.fin
 
 
 def parts_at(granularity: Granularity, vertices: int, least: int = 1) -> int:
-    """The number of parts: 100 vertices become 5, 10 or 22. Never fewer than ``least``, nor more than a job has."""
+    """The number of parts: 100 vertices become 5, 10 or 22. Never fewer than ``least``, nor more than a job has. Raises
+    IndivisibleError where ``least`` is more than that."""
+    if least > MOST_PARTS:
+        message = f"the graph takes {least} parts at least, and a job has {MOST_PARTS} at most"
+        raise IndivisibleError("capacity", message)
     return max(min(round(pow(vertices, _POWERS[granularity])), MOST_PARTS), min(2, vertices), least)
 
 
@@ -42,25 +48,28 @@ class Level:
 
 def pure_levels(graph: Graph, limits: Callable[[int], Limits], most: int) -> tuple[Parts, ...]:
     """Parts whose vertices are all of one architecture and class, at several numbers of parts from ``most`` down to as
-    few as there can be: each about half of the one before. ``limits``: of a part, by their number. Raises
+    few as are found: each about half of the one before. ``limits``: of a part, by their number. Raises
     IndivisibleError."""
     found: list[Parts] = []
     wanted = min(most, len(graph.vertices))
+    last = False
     while True:
         asked = division(graph, limits(wanted), pure=True)
         hierarchy = Hierarchy(asked)
-        part = hierarchy.at(max(wanted, hierarchy.fewest))
-        assert part is not None  # the hierarchy begins with every vertex alone
-        count = int(part.max()) + 1
-        if count > wanted:  # kinds or capacities leave no fewer
-            if not found:
-                need = f"{count} parts are needed for parts of one architecture and class each, within their capacity"
-                raise no_packing(asked, wanted) if least_parts(asked) > wanted else IndivisibleError("parts", need)
-            return tuple(found)
-        found.append(parts_of(graph, refined(asked, part, count)))
-        if count == 1:
-            return tuple(found)
-        wanted = count // 2
+        part = hierarchy.at(wanted)
+        if part is None:  # it merges greedily, and packing may still find a way
+            part = packed(asked, wanted, np.random.default_rng(0))
+        if part is not None:
+            found.append(parts_of(graph, refined(asked, part, wanted)))
+            if last or wanted == 1:
+                return tuple(found)
+            wanted //= 2
+        elif not found:
+            raise no_packing(asked, wanted)
+        else:  # the top of the hierarchy, unless that is the level before
+            last, wanted = True, hierarchy.fewest
+            if wanted >= len(found[-1].members):
+                return tuple(found)
 
 
 def best_placed(levels: Sequence[Parts], place: Callable[[Parts], float | None]) -> tuple[Level, ...]:

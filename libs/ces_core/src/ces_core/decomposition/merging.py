@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ces_core.decomposition.graph import Division, Floats, Integers
+from ces_core.decomposition.graph import Division, Integers
 
 
 class Hierarchy:
@@ -26,12 +26,27 @@ class Hierarchy:
         changes = np.zeros(self.size, np.int64)
         heap: list[tuple[float, int, int, int, int]] = []
 
-        def able(a: int, b: int) -> bool:
-            same = label[a] == label[b] or label[a] == -1 or label[b] == -1
-            return bool(same) and division.fits(amounts[a] + amounts[b])
+        stuck = np.zeros(self.size, bool)
+
+        def able(a: int, others: Integers) -> NDArray[np.bool_]:
+            same = (label[others] == label[a]) | (label[others] == -1) | (label[a] == -1)
+            fits: NDArray[np.bool_] = np.all(amounts[others] + amounts[a] <= division.ceiling, axis=1)
+            found: NDArray[np.bool_] = fits & same
+            return found
+
+        def smallest() -> tuple[int, int] | None:
+            """The two smallest parts that may become one. A part that fits with none never will: parts only grow."""
+            left = np.flatnonzero(alive & ~stuck)
+            order = left[np.lexsort((left, weight[left]))]
+            for place, a in enumerate(order.tolist()):
+                others = order[place + 1 :]
+                if len(fitting := others[able(a, others)]):
+                    return min(a, int(fitting[0])), max(a, int(fitting[0]))
+                stuck[a] = True
+            return None
 
         def offer(a: int, b: int) -> None:
-            if able(a, b):
+            if able(a, np.array([b]))[0]:
                 a, b = min(a, b), max(a, b)
                 worth = near[a][b] / min(weight[a], weight[b])
                 heapq.heappush(heap, (-worth, a, b, int(changes[a]), int(changes[b])))
@@ -47,7 +62,7 @@ class Hierarchy:
                 if alive[a] and alive[b] and changes[a] == first and changes[b] == second:
                     pair = a, b
             if pair is None:
-                pair = _smallest(np.flatnonzero(alive), weight, able)
+                pair = smallest()
             if pair is None:
                 break
             a, b = pair
@@ -78,13 +93,3 @@ class Hierarchy:
         for a, b in self._merges[: self.size - parts]:
             into[into == b] = a
         return np.unique(into, return_inverse=True)[1].astype(np.int64)
-
-
-def _smallest(alive: Integers, weight: Floats, able: Callable[[int, int], bool]) -> tuple[int, int] | None:
-    """The two smallest parts that may become one."""
-    order = alive[np.lexsort((alive, weight[alive]))].tolist()
-    for place, a in enumerate(order):
-        for b in order[place + 1 :]:
-            if able(a, b):
-                return min(a, b), max(a, b)
-    return None
