@@ -1,5 +1,5 @@
-"""Energy of the processor's packages and their memory, by the counters that Linux shows below /sys/class/powercap (RAPL:
-running average power limit). They count microjoules, and begin again at zero beyond ``max_energy_range_uj``.
+"""Energy of the processor's packages and their memory, by the counters that Linux shows below /sys/class/powercap
+(RAPL: running average power limit). They count microjoules, and begin again at zero beyond ``max_energy_range_uj``.
 https://docs.kernel.org/power/powercap/powercap.html"""
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ MOST_WATTS: Final = 1_000
 
 
 def counters(root: Path) -> list[Path]:
-    """The folders of the counters that add up: the packages', and that of each one's memory (``dram``), which lies below
-    it but is not contained in it. Its other parts are, the whole platform contains it, and the same packages seen
-    another way (``intel-rapl-mmio``) would count twice."""
+    """The folders of the counters that add up: the packages', and that of each one's memory (``dram``), which lies
+    below it but is not contained in it. Its other parts are, the whole platform contains it, and the same packages
+    seen another way (``intel-rapl-mmio``) would count twice."""
     found: dict[str, Path] = {}
     for folder in sorted(root.glob("intel-rapl:*")):
         if (name := _name(folder)).startswith("package"):
