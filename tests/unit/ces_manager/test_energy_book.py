@@ -50,6 +50,18 @@ def test_what_is_written_down_waits_no_more() -> None:
     assert made.changed("n") == {"b"}
 
 
+def test_a_start_that_others_came_after_is_over() -> None:
+    made = book(beat(1), beat(1, "c"))
+    made.wrote("n", made.waiting()["n"])
+    made.heard(beat(2, "b"))
+    assert made.waiting() == {}
+    made.heard(beat(2, "c"))
+    assert totals(made) == [("c", 2)]
+    made.forget_node("n")
+    made.heard(beat(3, "b"))
+    assert totals(made) == [("b", 3)], "another device's may be called as it likes"
+
+
 def test_what_comes_while_it_is_written_waits_for_the_next_time() -> None:
     made = book(beat(1, a=1))
     waiting = made.waiting()

@@ -89,7 +89,8 @@ def energy_account(settings: AgentSettings) -> Account | None:
         log.info("the node's energy is unknown: nothing measures it, and CES_POWER_IDLE and CES_POWER_PEAK are not set")
         return None
     log.info("the node's energy is told", meter=meter.name, source=meter.source)
-    return Account(meter, settings.node_cpu, settings.idle_watts)
+    whole = max(settings.node_cpu, 1000 * (os.cpu_count() or 1))  # it may offer only a part of itself
+    return Account(meter, whole, settings.idle_watts)
 
 
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:

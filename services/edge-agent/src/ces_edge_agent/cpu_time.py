@@ -34,13 +34,16 @@ class WorkerTime:
         """Seconds of CPU that each has used so far, with the processes that it has started. ``workers``: processes."""
         used = {pid: self._used(pid) for pid in workers}
         self._groups = {pid: group for pid, group in self._groups.items() if pid in used}
-        return used
+        alone = [pid for pid, seconds in used.items() if seconds is None]
+        below = linux.children() if alone else {}
+        counted = {pid: linux.processor_time([pid, *linux.descendants(pid, below)]) for pid in alone}
+        return {pid: counted[pid] if seconds is None else seconds for pid, seconds in used.items()}
 
-    def _used(self, pid: int) -> float:
+    def _used(self, pid: int) -> float | None:
+        """What its control group counted; None where it has none."""
         if pid not in self._groups:
             group = group_of(self._roots, str(pid), self._proc)
             own = group is not None and (self._mine is None or group.name != self._mine.name)
             self._groups[pid] = group if own else None
         group = self._groups[pid]
-        used = group.processor_time() if group is not None else None
-        return linux.processor_time([pid, *linux.descendants(pid)]) if used is None else used
+        return group.processor_time() if group is not None else None

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -188,9 +188,9 @@ def _stat(pid: int | str) -> list[str]:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def descendants(pid: int) -> list[int]:
-    """Every living descendant of ``pid``."""
-    children: dict[int, list[int]] = {}
+def children() -> dict[int, list[int]]:
+    """The living children of every process that has any: process -> processes."""
+    found: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -199,13 +199,19 @@ def descendants(pid: int) -> list[int]:
         except (OSError, ValueError):
             continue  # it ended meanwhile
         if fields and fields[0] != "Z":
-            children.setdefault(int(fields[1]), []).append(int(name))
+            found.setdefault(int(fields[1]), []).append(int(name))
+    return found
+
+
+def descendants(pid: int, below: Mapping[int, list[int]] | None = None) -> list[int]:
+    """Every living descendant of ``pid``. ``below``: the ``children`` of a moment ago, for who asks of several."""
+    table = children() if below is None else below
     found: list[int] = []
     front = [pid]
     while front:
-        below = children.get(front.pop(), [])
-        found += below
-        front += below
+        next_ones = table.get(front.pop(), [])
+        found += next_ones
+        front += next_ones
     return found
 
 

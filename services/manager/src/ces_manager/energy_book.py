@@ -11,7 +11,7 @@ from ces_common.messages.energy import MOST_WATTS, EnergyReport
 from ces_common.messages.reports import Heartbeat
 
 MOST_STARTS: Final = 4
-"""Of one node's agent that wait to be written down."""
+"""Of one node's agent that wait to be written down; and that are remembered after that, when others came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class EnergyBook:
     def __init__(self) -> None:
         self._told: dict[str, tuple[Told, ...]] = {}  # node -> what it told, the last start at the end
         self._written: dict[str, Told] = {}  # node -> what of that is written down
+        self._past: dict[str, tuple[str, ...]] = {}  # node -> starts that others came after, which are written down
 
     def heard(self, beat: Heartbeat) -> None:
         if beat.energy is None or "\0" in beat.boot:  # which Postgres refuses
@@ -34,7 +35,7 @@ class EnergyBook:
         if kept and kept[-1].boot == told.boot:
             if told.report.total >= kept[-1].report.total:  # else it was overtaken
                 self._told[beat.node] = (*kept[:-1], told)
-        elif all(each.boot != told.boot for each in kept):
+        elif all(each.boot != told.boot for each in kept) and told.boot not in self._past.get(beat.node, ()):
             self._told[beat.node] = (*kept, told)[-MOST_STARTS:]
 
     def waiting(self) -> dict[str, tuple[Told, ...]]:
@@ -54,12 +55,14 @@ class EnergyBook:
         if node not in self._told:  # it was forgotten meanwhile
             return
         self._written[node] = told[-1]
-        done = {each.boot for each in told[:-1]}
+        done = tuple(each.boot for each in told[:-1])
         self._told[node] = tuple(each for each in self._told[node] if each.boot not in done)
+        self._past[node] = (*self._past.get(node, ()), *done)[-MOST_STARTS:]
 
     def forget_node(self, node: str) -> None:
         self._told.pop(node, None)
         self._written.pop(node, None)
+        self._past.pop(node, None)
 
     def keep(self, nodes: Collection[str]) -> None:
         """Forget all others."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -99,6 +101,41 @@ def test_a_look_that_was_overtaken_counts_nothing_twice(machine: Machine) -> Non
     assert account.look(early, machine.workers, RESERVED) == report
     machine.goes_on(2, joules=40)
     assert account.look(machine.now, machine.workers, RESERVED).total == 80 * JOULE
+
+
+def test_a_meter_that_hangs_costs_one_thread(machine: Machine) -> None:
+    entered, gone = Event(), Event()
+
+    class Hanging(Model):
+        def used(self, elapsed_s: float, utilisation: float) -> int | None:
+            entered.set()
+            gone.wait()
+            return super().used(elapsed_s, utilisation)
+
+    account = Account(Hanging([10, 10]), 1000, proc=machine.proc, roots=machine.roots)
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            first = threads.submit(account.look, machine.now, {}, {})
+            assert entered.wait(30)
+            assert threads.submit(account.look, machine.now + 2, {}, {}).result(30) is None
+        finally:
+            gone.set()
+        assert first.result(30) is not None
+    machine.goes_on(2, joules=0)
+    report = account.look(machine.now, {}, {})
+    assert report is not None, "and it goes on when the meter does"
+    assert report.total == 20 * JOULE
+
+
+def test_a_worker_that_is_adopted_counts_from_then_on(machine: Machine) -> None:
+    """It has used more than the whole machine since the last look, so it has not begun since."""
+    machine.seconds["b"] = 1000
+    account = machine.account(idle_watts=0)
+    account.look(machine.now, {"a": 17}, {})
+    machine.goes_on(2, joules=40, a=1, b=1)
+    assert account.look(machine.now, machine.workers, {}).allocations == {"a": 20 * JOULE, "b": 0}
+    machine.goes_on(2, joules=40, a=1, b=1)
+    assert account.look(machine.now, machine.workers, {}).allocations == {"a": 40 * JOULE, "b": 20 * JOULE}
 
 
 def test_a_worker_that_came_in_between_counts_from_its_start(machine: Machine) -> None:

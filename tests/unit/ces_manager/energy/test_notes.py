@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from manager_world import World, ring
+from sqlalchemy import Engine, event
 
 from ces_common.messages.energy import Energy, EnergyReport, Source
 from ces_common.messages.reports import Heartbeat
 from ces_manager.database import Database
 from ces_manager.energy import views
-from ces_manager.energy.notes import note_energy
+from ces_manager.energy.notes import AT_ONCE, ROWS_AT_ONCE, batches, note_energy
 from ces_manager.energy_book import EnergyBook
 from ces_manager.errors import NotFound
 from ces_manager.jobs.job_views import job_view
@@ -61,6 +64,43 @@ async def test_jobs_other_jobs_and_the_system_add_up_to_the_node(world: World, b
     assert (of_red.other_jobs.joules, of_red.system.joules, of_red.meter) == (20, 50, "rapl")
     assert sorted(each.energy.joules for each in of_all.jobs) == [20, 30]
     assert (of_all.other_jobs.joules, of_all.system.joules) == (0, 50)
+
+
+@given(st.lists(st.integers(0, ROWS_AT_ONCE // 2) | st.just(ROWS_AT_ONCE + 1) | st.just(0), max_size=3 * AT_ONCE))
+def test_no_transaction_has_many_rows(told: list[int]) -> None:
+    names = {f"n{number}": {f"{number}a{each}" for each in range(count)} for number, count in enumerate(told)}
+    made = list(batches(names, names.__getitem__))
+    assert [node for each in made for node in each] == list(names)
+    assert all(each[node] == names[node] for each in made for node in each)
+    for each in made:
+        assert len(each) <= AT_ONCE
+        assert len(each) == 1 or sum(map(len, each.values())) <= ROWS_AT_ONCE
+
+
+async def test_allocations_of_many_nodes_are_asked_for_at_once(world: World, book: EnergyBook) -> None:
+    _, mine = placed(world, "a", "b", "c")
+    for node, allocation in mine.items():
+        report = EnergyReport(source="measured", meter="rapl", total=9, allocations={allocation: 5})
+        book.heard(Heartbeat(node=node, boot="b", energy=report))
+    asked = list[str]()
+
+    def hears(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        asked.extend([statement] if "FROM allocations" in statement else [])
+
+    event.listen(Engine, "before_cursor_execute", hears)
+    try:
+        await write(world, book)
+    finally:
+        event.remove(Engine, "before_cursor_execute", hears)
+    assert len(asked) == 1
+
+
+async def test_two_agents_of_one_node_are_not_counted_again_and_again(world: World, book: EnergyBook) -> None:
+    for joules in range(100, 105):
+        await tell(world, book, "a", joules, boot="b")
+        await tell(world, book, "a", joules, boot="c")
+    with world.uow.read() as tx:
+        assert views.energy_of_nodes(tx, book)["a"].joules == 100 + 104
 
 
 async def test_a_job_has_used_what_its_tasks_did_wherever_that_was(world: World, book: EnergyBook) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -96,8 +97,11 @@ class Ssh:
             return None
         path = Path(name).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("a") as file:
-            file.write(key.line + "\n")
+        with path.open("ab+") as file:  # which writes at the end, wherever it has read
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+            begun = file.read(1) not in (b"", b"\n")  # its last line is not ended
+            file.write(b"\n" * begun + key.line.encode() + b"\n")
         return path
 
     def facts(self, order: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ TOLD_S: Final = 120.0
 
 
 class Account:
-    """``capacity``: millicores that the node offers. ``idle_watts``: what the machine uses without any work; where that
+    """``capacity``: millicores that the machine has. ``idle_watts``: what the machine uses without any work; where that
     is not told, the least that it was seen to use. ``proc``: where the kernel tells of the machine."""
 
     def __init__(
@@ -46,10 +46,12 @@ class Account:
         self._watts: float | None = None
         self._allocations: dict[str, tuple[int, float]] = {}  # microjoules, and when it last ran; in that order
 
-    def look(self, now: float, workers: Mapping[str, int], reserved: Mapping[str, int]) -> EnergyReport:
+    def look(self, now: float, workers: Mapping[str, int], reserved: Mapping[str, int]) -> EnergyReport | None:
         """``now``: seconds, steady. ``workers``: allocation -> its worker's process; ``reserved``: allocation ->
-        millicores that it holds."""
-        with self._lock:
+        millicores that it holds. None while another look is under way: where a meter hangs, one thread waits for it."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
             if self._seen is not None and now <= self._seen:  # another look has overtaken this one
                 return self._report()
             self._watts = None
@@ -59,13 +61,16 @@ class Account:
                 self._seen = None
                 log.info("energy is not counted now", error=str(error))
             return self._report()
+        finally:
+            self._lock.release()
 
     def _count(self, now: float, workers: Mapping[str, int], reserved: Mapping[str, int]) -> None:
         machine, used = machine_time(self._proc), self._time.used(workers.values())
-        known = self._used if self._seen is not None else used  # who is new has begun since the last look
-        seconds = {name: max(used[pid] - known.get(pid, 0.0), 0.0) for name, pid in workers.items()}
         elapsed_s = 0.0 if self._seen is None else now - self._seen
         busy_s, there_s = (late - early for late, early in zip(machine, self._machine, strict=True))
+        # Who is new has begun since the last look, but if it has used more than there was: then it was adopted.
+        before = {pid: self._used.get(pid, 0.0 if each <= there_s else each) for pid, each in used.items()}
+        seconds = {name: max(used[pid] - before[pid], 0.0) for name, pid in workers.items()}
         begins = self._seen is None
         self._seen, self._machine, self._used = now, machine, used
         energy = self._meter.used(elapsed_s, busy_s / there_s if there_s > 0 else 0.0)
@@ -78,8 +83,8 @@ class Account:
         parts = attributed(energy, idle, busy_s, seconds, reserved, self._capacity)
         self._total += energy
         for name, part in parts.items():
-            before, _ = self._allocations.pop(name, (0, now))
-            self._allocations[name] = before + part, now
+            had, _ = self._allocations.pop(name, (0, now))
+            self._allocations[name] = had + part, now
         while self._allocations:
             oldest = next(iter(self._allocations))
             if len(self._allocations) <= MAX_METERED and now - self._allocations[oldest][1] <= TOLD_S:

@@ -11,7 +11,7 @@ import structlog
 
 from ces_common.messages.energy import Source
 from ces_edge_agent.energy.hwmon import HWMON, board_sensor
-from ces_edge_agent.energy.rapl import POWERCAP, Rapl, packages
+from ces_edge_agent.energy.rapl import POWERCAP, Rapl, counters
 
 log = structlog.get_logger()
 MICRO: Final = 1_000_000
@@ -54,7 +54,7 @@ def found_meter(
 ) -> Meter | None:
     """The processor's own counters, else the board's sensor, else the model of ``curve``; None where there is none of
     them: then the node's energy is unknown, and nobody guesses."""
-    domains = packages(powercap)
+    domains = counters(powercap)
     if domains:
         rapl = Rapl(domains)
         if (why := rapl.unreadable()) is None:

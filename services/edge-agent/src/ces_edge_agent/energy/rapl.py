@@ -1,5 +1,5 @@
-"""Energy of the processor's packages, by the counters that Linux shows below /sys/class/powercap (RAPL: running average
-power limit). They count microjoules, and begin again at zero beyond ``max_energy_range_uj``.
+"""Energy of the processor's packages and their memory, by the counters that Linux shows below /sys/class/powercap
+(RAPL: running average power limit). They count microjoules, and begin again at zero beyond ``max_energy_range_uj``.
 https://docs.kernel.org/power/powercap/powercap.html"""
 
 from __future__ import annotations
@@ -12,21 +12,27 @@ from ces_common.messages.energy import Source
 
 POWERCAP: Final = "/sys/class/powercap"
 MOST_WATTS: Final = 1_000
-"""Of one package. A counter that tells of more has not counted on, but begun anew."""
+"""Of one counter. One that tells of more has not counted on, but begun anew."""
 
 
-def packages(root: Path) -> list[Path]:
-    """The folders of the packages' counters. Those of their parts are contained in them, that of the whole platform
-    contains them, and the same packages seen another way (``intel-rapl-mmio``) would count twice."""
+def counters(root: Path) -> list[Path]:
+    """The folders of the counters that add up: the packages', and that of each one's memory (``dram``), which lies
+    below it but is not contained in it. Its other parts are, the whole platform contains it, and the same packages
+    seen another way (``intel-rapl-mmio``) would count twice."""
     found: dict[str, Path] = {}
     for folder in sorted(root.glob("intel-rapl:*")):
-        try:
-            name = (folder / "name").read_text().strip()
-        except OSError:
-            continue
-        if name.startswith("package"):
+        if (name := _name(folder)).startswith("package"):
             found.setdefault(name, folder)
-    return list(found.values())
+    memory = [part for each in found.values() for part in sorted(each.glob("intel-rapl:*")) if _name(part) == "dram"]
+    return [*found.values(), *memory]
+
+
+def _name(folder: Path) -> str:
+    """Empty where the kernel does not tell."""
+    try:
+        return (folder / "name").read_text().strip()
+    except OSError:
+        return ""
 
 
 def advanced(before: int, now: int, span: int) -> int:
@@ -35,7 +41,7 @@ def advanced(before: int, now: int, span: int) -> int:
 
 
 class Rapl:
-    """``domains``: the folders of the packages' counters."""
+    """``domains``: the folders of ``counters``."""
 
     name: str = "rapl"
     source: Source = "measured"
@@ -69,7 +75,7 @@ class Rapl:
         return sum(used)
 
     def _read(self) -> list[tuple[int, int]]:
-        """Of each package what is counted, and beyond what it begins again."""
+        """Of each counter what it says, and beyond what it begins again."""
         return [
             (int((each / "energy_uj").read_text()), int((each / "max_energy_range_uj").read_text()))
             for each in self._domains

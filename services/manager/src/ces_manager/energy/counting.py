@@ -1,5 +1,5 @@
-"""How what agents tell of energy adds up: their counters grow from zero at each start, and no start is counted twice.
-Pure; in microjoules."""
+"""How what agents tell of energy adds up: their counters grow from zero at each start, and a start that ended
+is not counted again: the book takes nothing of it any more, as far as it remembers. Pure; in microjoules."""
 
 from __future__ import annotations
 

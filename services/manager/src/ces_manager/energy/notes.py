@@ -1,10 +1,10 @@
-"""What agents told of energy, written down: twice a minute, a few hundred nodes in one transaction, without the version
+"""What agents told of energy, written down: twice a minute, some hundred rows in one transaction, without the version
 lock, for nobody who follows the state is told of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -26,6 +26,7 @@ from ces_manager.text import storable
 log = structlog.get_logger()
 EVERY_S: Final = 30.0
 AT_ONCE: Final = 200  # nodes
+ROWS_AT_ONCE: Final = 1000  # of allocations, but for one node's alone
 LONGEST_METER: Final = 16
 
 
@@ -42,10 +43,9 @@ async def note_energy_repeatedly(database: Database, book: EnergyBook, duties: D
 
 
 async def note_energy(database: Database, book: EnergyBook) -> None:
-    waiting = list(book.waiting().items())
-    for start in range(0, len(waiting), AT_ONCE):
-        some = dict(waiting[start : start + AT_ONCE])
-        changed = {node: book.changed(node) for node in some}
+    waiting = book.waiting()
+    for changed in batches(waiting, book.changed):
+        some = {node: waiting[node] for node in changed}
         try:
             await database.in_writer(partial(_write, database, some, changed))
         except IntegrityError as error:  # another manager was here, or a node or job went: the next time
@@ -53,6 +53,19 @@ async def note_energy(database: Database, book: EnergyBook) -> None:
             continue
         for node, told in some.items():
             book.wrote(node, told)
+
+
+def batches(nodes: Iterable[str], changed: Callable[[str], set[str]]) -> Iterator[dict[str, set[str]]]:
+    """What is written in one transaction each: node -> allocations of which it tells something new."""
+    some, rows = dict[str, set[str]](), 0
+    for node in nodes:
+        names = changed(node)
+        if some and (len(some) == AT_ONCE or rows + len(names) > ROWS_AT_ONCE):
+            yield some
+            some, rows = {}, 0
+        some[node], rows = names, rows + len(names)
+    if some:
+        yield some
 
 
 def _write(database: Database, told: Mapping[str, Sequence[Told]], changed: Mapping[str, set[str]]) -> None:
@@ -98,13 +111,10 @@ def write_down(
 
 def _own(session: Session, changed: Mapping[str, set[str]]) -> dict[str, set[str]]:
     """Those allocations that are their node's."""
-    found: dict[str, set[str]] = {node: set() for node in changed}
-    for node, names in changed.items():
-        if names:
-            ids = [name for name in names if name.isalnum()]  # as ids are: others no database may take
-            query = select(AllocationRow.id).where(AllocationRow.node == node, AllocationRow.id.in_(ids))
-            found[node] = set(session.scalars(query))
-    return found
+    ids = {name for names in changed.values() for name in names if name.isalnum()}  # others no database may take
+    query = select(AllocationRow.id, AllocationRow.node).where(AllocationRow.id.in_(ids))
+    nodes = {row.id: row.node for row in session.execute(query)} if ids else {}
+    return {node: {name for name in names if nodes.get(name) == node} for node, names in changed.items()}
 
 
 def _parts(session: Session, names: set[str]) -> dict[str, AllocationEnergyRow]:
