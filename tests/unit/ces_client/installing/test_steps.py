@@ -177,7 +177,7 @@ def test_an_unknown_host_key_is_shown_and_asked_about(here):
     here.device.befall(host_says=UNKNOWN)
     failed = here.fails("host-key-unknown")
     assert FINGERPRINT in failed.faults[0].said
-    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519)"]
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519), which your known hosts do not have"]
     here.answer = True
     assert here.install().changed
     assert (here.device.folder / "known_hosts").read_text() == KEY + "\n"
@@ -214,15 +214,33 @@ def test_what_a_device_claims_does_not_make_its_key_known(here):
     """Whoever applies from an address can show that address's key."""
     here.device.befall(host_says=UNKNOWN)
     here.fails("host-key-unknown", claimed=(FINGERPRINT,))
-    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519)"]
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519), which your known hosts do not have"]
     here.answer = True
     assert here.install(claimed=("SHA256:" + "A" * 43, FINGERPRINT)).changed
 
 
+def test_who_has_applied_is_confirmed_even_where_ssh_knows_the_key(here):
+    """A stranger behind the same address may claim the key of a host that the user knows."""
+    hashed = f"|1|c2FsdA==|aGFzaA== {KEY.split(' ', 1)[1]}"
+    (here.device.folder / "known_hosts").write_text(f"database,192.0.2.11 {KEY.split(' ', 1)[1]}\n{hashed}\nx y\n")
+    known = "which your known hosts have as database, 192.0.2.11, a name that is hashed there"
+    failed = here.fails("host-key-unconfirmed", claimed=(FINGERPRINT,))
+    assert known in failed.faults[0].said
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519), {known}"]
+    assert {call[-1] for call in here.device.calls() if "-G" not in call} == {"true"}, "nobody was logged in"
+    before = (here.device.folder / "known_hosts").read_text()
+    assert here.install(claimed=(FINGERPRINT,), host_key=FINGERPRINT, dry_run=True).steps
+    here.answer = True
+    assert here.install(claimed=(FINGERPRINT,)).changed
+    assert (here.device.folder / "known_hosts").read_text() == before
+    logged_in = [call for call in here.device.calls() if call[0] == "-T" and call[-1] != "true"]
+    assert all(any(word.startswith("UserKnownHostsFile=") for word in call) for call in logged_in)
+
+
 def test_nobody_comes_into_a_nodes_place_by_applying_under_its_name(here):
     here.nodes(here.samples.node("roof1").model_copy(update={"state": "unreachable"}))
-    here.fails("taken", claimed=(FINGERPRINT,))
-    here.fails("taken", claimed=(FINGERPRINT,), dry_run=True)
+    here.fails("taken", claimed=(FINGERPRINT,), host_key=FINGERPRINT)
+    here.fails("taken", claimed=(FINGERPRINT,), host_key=FINGERPRINT, dry_run=True)
     assert here.manager.sent("POST", "nodes/tokens") == []
 
 

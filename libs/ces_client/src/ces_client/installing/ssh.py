@@ -89,9 +89,7 @@ class Ssh:
 
     def remember(self, key: HostKey) -> Path | None:
         """Add the key to the user's known hosts, as ssh itself does; None where the user keeps none. Raises OSError."""
-        done = subprocess.run(["ssh", "-G", "--", self.target], capture_output=True, text=True, check=False)
-        named = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("userknownhostsfile ")]
-        name = named[0][0] if named and named[0] else "~/.ssh/known_hosts"
+        name = next(iter(self._known_hosts("user")), "~/.ssh/known_hosts")
         if name == "none":
             return None
         path = Path(name).expanduser()
@@ -99,6 +97,23 @@ class Ssh:
         with path.open("a") as file:
             file.write(key.line + "\n")
         return path
+
+    def names_of(self, key: HostKey) -> list[str]:
+        """By which known hosts, the user's and the machine's, have this key: of this device, or of another one."""
+        found: dict[str, None] = {}
+        for name in (*self._known_hosts("user"), *self._known_hosts("global")):
+            with suppress(OSError):
+                known = read_keys(Path(name).expanduser().read_text(errors="replace"))
+                found |= dict.fromkeys(
+                    name for each in known if each.fingerprint == key.fingerprint for name in each.names
+                )
+        return list(found)
+
+    def _known_hosts(self, whose: str) -> list[str]:
+        """``whose``: user or global."""
+        done = subprocess.run(["ssh", "-G", "--", self.target], capture_output=True, text=True, check=False)
+        start = f"{whose}knownhostsfile "
+        return next((line.split()[1:] for line in done.stdout.splitlines() if line.startswith(start)), [])
 
     def facts(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Raises StepFailed."""
