@@ -24,7 +24,6 @@ def device(connected, samples, tmp_path, monkeypatch):
     monkeypatch.setenv("CES_TOKEN", "secret")
     monkeypatch.setattr(steps, "agent_files", lambda *_: [])
     connected.on("GET", "whoami", Identity(name="ops", role=Role.OPERATOR, tenants=[]))
-    connected.on("GET", "nodes", [])
     return put_on_path(tmp_path / "ssh", monkeypatch)
 
 
@@ -114,7 +113,7 @@ def test_an_applicant_that_is_a_node_already_is_off_the_list(device, connected, 
     token = JoinToken(token="ces-join-secret", node="roof1", expires_at=samples.submitted)
     connected.on("POST", "nodes/tokens", token, status=201)
     connected.on("DELETE", "applicants/roof1", RefusedApplicants(name="roof1", addresses=["192.0.2.11"]))
-    connected.on("GET", "nodes", lambda _: httpx.Response(200, json=nodes(device, samples)))
+    connected.on("GET", "nodes/roof1", lambda _: node(device, samples))
     accept = ("node", "accept", "roof1", "--host-key", FINGERPRINT)
     assert ces(*accept).stdout.startswith("roof1 is ready")
     assert connected.sent("DELETE", "applicants/roof1") == [], "the manager does so where it joins"
@@ -124,9 +123,10 @@ def test_an_applicant_that_is_a_node_already_is_off_the_list(device, connected, 
     assert "nothing to do" in ces(*accept).stdout
 
 
-def nodes(device, samples):
-    joined = [samples.node("roof1").model_dump(mode="json")] if (device.folder / "token").exists() else []
-    return {"items": joined, "next": None}
+def node(device, samples):
+    if not (device.folder / "token").exists():
+        return samples.problem(404, "Not found")
+    return httpx.Response(200, json=samples.node("roof1").model_dump(mode="json"))
 
 
 def test_an_applicant_is_refused(connected, samples):

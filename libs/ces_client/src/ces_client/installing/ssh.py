@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -94,20 +95,22 @@ class Ssh:
             return None
         path = Path(name).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("a") as file:
-            file.write(key.line + "\n")
+        with path.open("a+b") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+            ended = file.read(1) in (b"", b"\n")  # a last line without an end would be one with the key's
+            file.write((b"" if ended else b"\n") + key.line.encode() + b"\n")
         return path
 
     def names_of(self, key: HostKey) -> list[str]:
         """By which known hosts, the user's and the machine's, have this key: of this device, or of another one."""
-        found: dict[str, None] = {}
-        for name in (*self._known_hosts("user"), *self._known_hosts("global")):
+        names: list[str] = []
+        for file in (*self._known_hosts("user"), *self._known_hosts("global")):
             with suppress(OSError):
-                known = read_keys(Path(name).expanduser().read_text(errors="replace"))
-                found |= dict.fromkeys(
-                    name for each in known if each.fingerprint == key.fingerprint for name in each.names
-                )
-        return list(found)
+                for known in read_keys(Path(file).expanduser().read_text(errors="replace")):
+                    if known.fingerprint == key.fingerprint:
+                        names += known.names
+        return list(dict.fromkeys(names))
 
     def _known_hosts(self, whose: str) -> list[str]:
         """``whose``: user or global."""

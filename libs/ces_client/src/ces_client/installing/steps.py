@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from ces_client.client import Client
-from ces_client.errors import bad_field
+from ces_client.errors import ApiError, bad_field
 from ces_client.installing import settings
 from ces_client.installing.checks import KERNEL, Facts, faults_of, steps_to
 from ces_client.installing.faults import Fault, InstallFailed
@@ -53,8 +53,8 @@ class Outcome:
 
 
 class Installer:
-    """``say``: tells of each step as it begins; ``confirm``: asks the user whether the device has this key, of which it tells by
-    which names the user's known hosts have it."""
+    """``say``: tells of each step as it begins; ``confirm``: asks the user whether the device has this key; what
+    it is given says by which names the user's known hosts have it."""
 
     def __init__(
         self,
@@ -131,7 +131,12 @@ class Installer:
             raise bad_field("Nodes are installed by operators", "token", f"{who.name} is {who.role}", remedy)
 
     def _node(self, name: str) -> NodeView | None:
-        return next((node for node in self._client.nodes.list() if node.name == name), None)
+        try:
+            return self._client.nodes.get(name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
 
     def _check_host_key(self, wanted: Wanted) -> None:
         """Only a device whose key the user knows, or has just confirmed, is logged in to. That of one that has applied
