@@ -42,6 +42,7 @@ def test_a_divided_graph_is_submitted_runs_and_succeeds(cluster: FaultCluster, g
     view = cluster.finish(told["submitted"])
     assert [task.cpu for task in view.placement] == [600] * 3
     assert all(task.cpu <= CPU and task.memory <= 256 * 2**20 for task in view.placement)
-    assert sum(flow["bandwidth"]["max"] for flow in told["job"]["flows"]["edges"]) == 3 * parse_bandwidth("1Mbit")
+    most = [parse_bandwidth(flow["bandwidth"]["max"]) for flow in told["job"]["flows"]["edges"]]
+    assert sum(most) == 3 * parse_bandwidth("1Mbit")
     said = {line.strip().partition("vertices ")[2] for line in cluster.client.jobs.logs(told["submitted"])}
     assert said == {f"v{i},v{i + 1}" for i in (0, 2, 4)}

@@ -168,8 +168,13 @@ def test_a_device_applies_and_is_accepted(site):
     assert (told["state"], told["address"], told["host_keys"]) == ("applied", LOCALHOST, [host.fingerprint()])
     row = next(row for row in ces("get", "nodes").stdout.splitlines() if row.startswith("roof1"))
     assert row.split()[1] == "applied"
-    host.known_hosts.unlink(missing_ok=True)
     accept = ["node", "accept", "roof1", *site.options, "-o", "json"]
+    key = host.sh("cat /etc/ssh/ssh_host_ed25519_key.pub").split()
+    host.known_hosts.write_text(f"[{LOCALHOST}]:{host.port} {key[0]} {key[1]}\n")
+    told = json.loads(ces(*accept, code=1).stdout)["error"]
+    assert told["detail"] == "host-key-unconfirmed"
+    assert f"your known hosts have as [{LOCALHOST}]:{host.port}" in told["errors"][0]["problem"]
+    host.known_hosts.unlink()
     assert "host-key-unknown" in json.loads(ces(*accept, code=1).stdout)["error"]["detail"]
     done = json.loads(ces(*accept, "--host-key", host.fingerprint()).stdout)
     assert done["changed"]

@@ -50,6 +50,14 @@ async def test_who_is_refused_may_apply_again(api: Api) -> None:
         assert await names(api) == []
 
 
+async def test_to_say_the_same_again_changes_nothing(api_on_either: Api) -> None:
+    first = (await apply(api_on_either)).json()
+    assert (await apply(api_on_either)).json() == first
+    other = (await apply(api_on_either, port=2222)).json()
+    assert other["port"] == 2222
+    assert other["ends_at"] > first["ends_at"]
+
+
 async def test_a_network_takes_its_places_and_no_more(api: Api) -> None:
     for number in range(PLACES):
         assert (await apply(api, name=f"n{number}")).status_code == 202
@@ -76,7 +84,8 @@ async def test_all_together_are_written_down_only_so_often(tmp_path: Path, monke
     monkeypatch.setattr(context, "APPLICATIONS_PER_S", 1e-3)
     monkeypatch.setattr(context, "APPLICATIONS_AT_ONCE", 2)
     async with running_api(tmp_path, new_database("sqlite", tmp_path)) as api:
-        assert [(await apply(api)).status_code for _ in range(3)] == [202, 202, 429]
+        assert [(await apply(api, arch=arch)).status_code for arch in "abc"] == [202, 202, 429]
+        assert (await apply(api, arch="b")).status_code == 202, "what is kept already is written down no more"
 
 
 async def test_none_apply_unless_the_operator_lets_them(tmp_path: Path) -> None:

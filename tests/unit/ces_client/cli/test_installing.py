@@ -24,7 +24,6 @@ def device(connected, samples, tmp_path, monkeypatch):
     monkeypatch.setenv("CES_TOKEN", "secret")
     monkeypatch.setattr(steps, "agent_files", lambda *_: [])
     connected.on("GET", "whoami", Identity(name="ops", role=Role.OPERATOR, tenants=[]))
-    connected.on("GET", "nodes", [])
     return put_on_path(tmp_path / "ssh", monkeypatch)
 
 
@@ -84,7 +83,8 @@ def test_each_fault_is_on_the_console_with_what_to_do(device, connected, samples
 
 def test_a_device_that_has_applied_is_accepted(device, connected, samples):
     connected.on("GET", "applicants", [samples.applicant("roof1", host_keys=[FINGERPRINT]), samples.applicant("n2")])
-    done = ces("node", "accept", "roof1", "--dry-run")
+    assert "host-key-unconfirmed" in ces("node", "accept", "roof1", code=1).stderr
+    done = ces("node", "accept", "roof1", "--host-key", FINGERPRINT, "--dry-run")
     assert FINGERPRINT in done.stderr
     assert "n2" not in done.stderr
     assert done.stdout.startswith("would build /opt/ces/venv")
@@ -113,18 +113,20 @@ def test_an_applicant_that_is_a_node_already_is_off_the_list(device, connected, 
     token = JoinToken(token="ces-join-secret", node="roof1", expires_at=samples.submitted)
     connected.on("POST", "nodes/tokens", token, status=201)
     connected.on("DELETE", "applicants/roof1", RefusedApplicants(name="roof1", addresses=["192.0.2.11"]))
-    connected.on("GET", "nodes", lambda _: httpx.Response(200, json=nodes(device, samples)))
-    assert ces("node", "accept", "roof1").stdout.startswith("roof1 is ready")
+    connected.on("GET", "nodes/roof1", lambda _: node(device, samples))
+    accept = ("node", "accept", "roof1", "--host-key", FINGERPRINT)
+    assert ces(*accept).stdout.startswith("roof1 is ready")
     assert connected.sent("DELETE", "applicants/roof1") == [], "the manager does so where it joins"
-    assert "nothing to do" in ces("node", "accept", "roof1").stdout
+    assert "nothing to do" in ces(*accept).stdout
     assert len(connected.sent("DELETE", "applicants/roof1")) == 1
     connected.on("DELETE", "applicants/roof1", samples.problem(404, "Not found"))
-    assert "nothing to do" in ces("node", "accept", "roof1").stdout
+    assert "nothing to do" in ces(*accept).stdout
 
 
-def nodes(device, samples):
-    joined = [samples.node("roof1").model_dump(mode="json")] if (device.folder / "token").exists() else []
-    return {"items": joined, "next": None}
+def node(device, samples):
+    if not (device.folder / "token").exists():
+        return samples.problem(404, "Not found")
+    return httpx.Response(200, json=samples.node("roof1").model_dump(mode="json"))
 
 
 def test_an_applicant_is_refused(connected, samples):

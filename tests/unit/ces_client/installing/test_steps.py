@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 
+import httpx
 import pytest
 from fake_device import CHANGED, FINGERPRINT, KEY, UNKNOWN, FakeDevice, sent_files
 
@@ -40,14 +41,14 @@ class Here:
         """What the manager knows; ``roof1`` beside it, once it has joined."""
 
         def answer(_):
-            import httpx
+            known = next((node for node in nodes if node.name == "roof1"), None)
+            if known is None and (self.device.folder / "token").exists():
+                known = self.samples.node("roof1")
+            if known is None:
+                return self.samples.problem(404, "Not found")
+            return httpx.Response(200, json=known.model_dump(mode="json"))
 
-            known = list(nodes)
-            if (self.device.folder / "token").exists() and not any(node.name == "roof1" for node in known):
-                known.append(self.samples.node("roof1"))
-            return httpx.Response(200, json={"items": [each.model_dump(mode="json") for each in known], "next": None})
-
-        self.manager.on("GET", "nodes", answer)
+        self.manager.on("GET", "nodes/roof1", answer)
 
     def confirm(self, key: str) -> bool:
         self.asked.append(key)
@@ -79,6 +80,19 @@ def here(client, manager, samples, device, tmp_path, monkeypatch) -> Here:
     monkeypatch.setattr(steps, "agent_files", lambda *_: sent_files(tmp_path))
     monkeypatch.setattr(steps, "READY_S", 0.2)
     return Here(client, manager, samples, device)
+
+
+def test_only_the_one_node_is_asked_about(here):
+    assert here.install().changed
+    assert here.manager.sent("GET", "nodes/roof1")
+    assert here.manager.sent("GET", "nodes") == []
+
+
+def test_a_manager_that_does_not_say_whether_it_knows_the_node(here, samples):
+    here.manager.on("GET", "nodes/roof1", samples.problem(503, "Busy"))
+    with pytest.raises(ApiError):
+        here.install()
+    assert here.device.files() == {}
 
 
 def test_an_installation(here):
@@ -177,7 +191,7 @@ def test_an_unknown_host_key_is_shown_and_asked_about(here):
     here.device.befall(host_says=UNKNOWN)
     failed = here.fails("host-key-unknown")
     assert FINGERPRINT in failed.faults[0].said
-    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519)"]
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519), which your known hosts do not have"]
     here.answer = True
     assert here.install().changed
     assert (here.device.folder / "known_hosts").read_text() == KEY + "\n"
@@ -214,15 +228,33 @@ def test_what_a_device_claims_does_not_make_its_key_known(here):
     """Whoever applies from an address can show that address's key."""
     here.device.befall(host_says=UNKNOWN)
     here.fails("host-key-unknown", claimed=(FINGERPRINT,))
-    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519)"]
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519), which your known hosts do not have"]
     here.answer = True
     assert here.install(claimed=("SHA256:" + "A" * 43, FINGERPRINT)).changed
 
 
+def test_who_has_applied_is_confirmed_even_where_ssh_knows_the_key(here):
+    """A stranger behind the same address may claim the key of a host that the user knows."""
+    hashed = f"|1|c2FsdA==|aGFzaA== {KEY.split(' ', 1)[1]}"
+    (here.device.folder / "known_hosts").write_text(f"database,192.0.2.11 {KEY.split(' ', 1)[1]}\n{hashed}\nx y\n")
+    known = "which your known hosts have as database, 192.0.2.11, a name that is hashed there"
+    failed = here.fails("host-key-unconfirmed", claimed=(FINGERPRINT,))
+    assert known in failed.faults[0].said
+    assert here.asked == [f"{FINGERPRINT} (ssh-ed25519), {known}"]
+    assert {call[-1] for call in here.device.calls() if "-G" not in call} == {"true"}, "nobody was logged in"
+    before = (here.device.folder / "known_hosts").read_text()
+    assert here.install(claimed=(FINGERPRINT,), host_key=FINGERPRINT, dry_run=True).steps
+    here.answer = True
+    assert here.install(claimed=(FINGERPRINT,)).changed
+    assert (here.device.folder / "known_hosts").read_text() == before
+    logged_in = [call for call in here.device.calls() if call[0] == "-T" and call[-1] != "true"]
+    assert all(any(word.startswith("UserKnownHostsFile=") for word in call) for call in logged_in)
+
+
 def test_nobody_comes_into_a_nodes_place_by_applying_under_its_name(here):
     here.nodes(here.samples.node("roof1").model_copy(update={"state": "unreachable"}))
-    here.fails("taken", claimed=(FINGERPRINT,))
-    here.fails("taken", claimed=(FINGERPRINT,), dry_run=True)
+    here.fails("taken", claimed=(FINGERPRINT,), host_key=FINGERPRINT)
+    here.fails("taken", claimed=(FINGERPRINT,), host_key=FINGERPRINT, dry_run=True)
     assert here.manager.sent("POST", "nodes/tokens") == []
 
 
@@ -347,6 +379,14 @@ def test_a_device_that_asks_for_more_tokens_gets_one(here):
     with pytest.raises(InstallFailed, match="ready"):
         here.install()
     assert len(here.manager.sent("POST", "nodes/tokens")) == 1
+
+
+@pytest.mark.parametrize(("before", "between"), [("", ""), ("other ssh-rsa AAAA\n", ""), ("other ssh-rsa AAAA", "\n")])
+def test_a_known_host_stays_one_where_its_line_has_no_end(here, before, between):
+    here.device.befall(host_says=UNKNOWN)
+    (here.device.folder / "known_hosts").write_text(before)
+    here.install(host_key=FINGERPRINT)
+    assert (here.device.folder / "known_hosts").read_text() == f"{before}{between}{KEY}\n"
 
 
 def test_a_user_who_keeps_no_known_hosts_is_left_so(here, monkeypatch):

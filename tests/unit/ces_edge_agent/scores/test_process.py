@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
+from ces_edge_agent.scores.__main__ import lowest_priority
 from ces_edge_agent.scores.process import Interrupted, MeasuringProcess, command
 
 LINE = json.dumps({"kind": "integer", "rates": [1.0, 1.0], "source": "s"})
@@ -75,3 +77,12 @@ async def test_the_real_one_lets_all_else_go_first(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted, match="enough was seen"):
         await process.measure(busy)
+
+
+def test_its_session_too_has_the_lowest_priority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nice: list[int] = []
+    monkeypatch.setattr(os, "nice", nice.append)
+    monkeypatch.setattr(psutil.Process, "ionice", lambda *_: None)
+    lowest_priority(tmp_path)
+    assert nice == [19]
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {"autogroup": "19", "oom_score_adj": "1000"}

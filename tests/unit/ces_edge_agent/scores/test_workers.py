@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -51,3 +53,26 @@ def test_a_process_that_dies_is_no_measurement(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(workers, "make", dies)
     with pytest.raises(EOFError):
         measure(Run("integer", 2), 0.02)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("dies", [False, True])
+def test_one_thread_that_cannot_go_on_ends_those_that_wait(monkeypatch: pytest.MonkeyPatch, dies: bool) -> None:
+    first, only_one = os.pipe()
+    os.write(only_one, b"1")
+    os.set_blocking(first, False)
+
+    def lacks(*_: object) -> Kernel:
+        try:
+            os.read(first, 1)
+        except BlockingIOError:
+            return Kernel(lambda: 1.0, "work")
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise Absent("too little memory is free")
+
+    monkeypatch.setattr(workers, "make", lacks)
+    with pytest.raises(EOFError if dies else Absent):
+        measure(Run("memory", 3), 0.02)
+    os.close(first)
+    os.close(only_one)

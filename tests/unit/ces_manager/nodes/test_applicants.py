@@ -11,6 +11,8 @@ from sqlalchemy import select
 
 from ces_common.db.access_tables import ApplicantRow
 from ces_common.messages.membership import Applicant, ApplicantRequest, JoinRequest, JoinTokenRequest
+from ces_manager.api.applicants import SITE
+from ces_manager.api.failure_counts import network_of
 from ces_manager.errors import Conflict, NotFound
 from ces_manager.nodes import applicants, membership
 
@@ -63,6 +65,27 @@ def test_who_applies_again_takes_no_second_place(world: World) -> None:
         applies(world)
     applies(world, host_keys=KEYS)
     assert [each.host_keys for each in listed(world)] == [KEYS]
+
+
+def test_who_says_the_same_again_is_only_read_and_stays_no_longer(world: World) -> None:
+    def looked_up(address: str = "192.0.2.11", **more: Any) -> Applicant | None:
+        with world.uow.read() as tx:
+            return applicants.look_up(tx, request(**more), address, address, MOST, world.now)
+
+    assert looked_up() is None
+    first = applies(world)
+    world.wait(60)
+    assert looked_up() == first
+    assert looked_up(address="192.0.2.66") is None
+    assert [looked_up(**more) for more in ({"port": 2222}, {"host_keys": KEYS}, {"arch": "x"})] == [None] * 3
+    world.wait(applicants.LASTS.total_seconds() - 60)
+    assert looked_up() is None
+
+
+def test_a_site_counts_as_one_network() -> None:
+    assert network_of("2001:db8:7:1::1", SITE) == network_of("2001:db8:7:ffff::1", SITE) == "2001:db8:7::/48"
+    assert network_of("2001:db8:7:1::1") == "2001:db8:7:1::/64"
+    assert network_of("::ffff:192.0.2.1", SITE) == network_of("192.0.2.1", SITE) == "192.0.2.1"
 
 
 def test_nobody_elsewhere_changes_what_a_device_has_said(world: World) -> None:

@@ -161,5 +161,5 @@ def _told(outcome: Outcome, target: str, *, dry_run: bool, undo: bool) -> str:
 def _confirm(key: str) -> bool:
     if not sys.stdin.isatty():
         return False
-    console(stderr=True).print(Text(f"ssh does not know this device. It shows the key\n  {key}"), soft_wrap=True)
+    console(stderr=True).print(Text(f"The device shows the key\n  {key}"), soft_wrap=True)
     return typer.confirm("Does the device itself say the same?", err=True)

@@ -17,6 +17,8 @@ REMEDIES = {
     "login": "put your public key there (ssh-copy-id), or name another user; `ssh {target}` must log in",
     "host-key-unknown": "compare it with what the device itself says (ssh-keygen -lf "
     "/etc/ssh/ssh_host_ed25519_key.pub), and add --host-key with it",
+    "host-key-unconfirmed": "who applied may have claimed the key of another host that you know: compare it with what "
+    "the device itself says (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and add --host-key with it",
     "host-key-changed": "find out why before anything else. If the device was set up anew, forget "
     "its former key: ssh-keygen -R HOST",
     "host-key-other": "it is not the device that was meant, or somebody is on the way: give the fingerprint that it "

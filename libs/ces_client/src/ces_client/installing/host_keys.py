@@ -17,6 +17,12 @@ class HostKey:
     fingerprint: str
     line: str
 
+    @property
+    def names(self) -> list[str]:
+        """Of the hosts that have it."""
+        first = self.line.split()[0]
+        return ["a name that is hashed there"] if first.startswith("|") else first.split(",")
+
 
 def read_keys(known_hosts: str) -> list[HostKey]:
     """The keys in a file of known hosts; what is none is passed over."""

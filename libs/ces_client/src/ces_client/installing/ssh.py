@@ -90,19 +90,33 @@ class Ssh:
 
     def remember(self, key: HostKey) -> Path | None:
         """Add the key to the user's known hosts, as ssh itself does; None where the user keeps none. Raises OSError."""
-        done = subprocess.run(["ssh", "-G", "--", self.target], capture_output=True, text=True, check=False)
-        named = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("userknownhostsfile ")]
-        name = named[0][0] if named and named[0] else "~/.ssh/known_hosts"
+        name = next(iter(self._known_hosts("user")), "~/.ssh/known_hosts")
         if name == "none":
             return None
         path = Path(name).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with path.open("ab+") as file:  # which writes at the end, wherever it has read
-            if file.seek(0, os.SEEK_END):
+        with path.open("a+b") as file:
+            if file.tell():
                 file.seek(-1, os.SEEK_END)
-            begun = file.read(1) not in (b"", b"\n")  # its last line is not ended
-            file.write(b"\n" * begun + key.line.encode() + b"\n")
+            ended = file.read(1) in (b"", b"\n")  # a last line without an end would be one with the key's
+            file.write((b"" if ended else b"\n") + key.line.encode() + b"\n")
         return path
+
+    def names_of(self, key: HostKey) -> list[str]:
+        """By which known hosts, the user's and the machine's, have this key: of this device, or of another one."""
+        names: list[str] = []
+        for file in (*self._known_hosts("user"), *self._known_hosts("global")):
+            with suppress(OSError):
+                for known in read_keys(Path(file).expanduser().read_text(errors="replace")):
+                    if known.fingerprint == key.fingerprint:
+                        names += known.names
+        return list(dict.fromkeys(names))
+
+    def _known_hosts(self, whose: str) -> list[str]:
+        """``whose``: user or global."""
+        done = subprocess.run(["ssh", "-G", "--", self.target], capture_output=True, text=True, check=False)
+        start = f"{whose}knownhostsfile "
+        return next((line.split()[1:] for line in done.stdout.splitlines() if line.startswith(start)), [])
 
     def facts(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Raises StepFailed."""

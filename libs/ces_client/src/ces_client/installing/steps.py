@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from ces_client.client import Client
-from ces_client.errors import bad_field
+from ces_client.errors import ApiError, bad_field
 from ces_client.installing import settings
 from ces_client.installing.checks import KERNEL, Facts, faults_of, steps_to
 from ces_client.installing.faults import Fault, InstallFailed
@@ -53,7 +53,8 @@ class Outcome:
 
 
 class Installer:
-    """``say``: tells of each step as it begins; ``confirm``: asks the user whether the device has this key."""
+    """``say``: tells of each step as it begins; ``confirm``: asks the user whether the device has this key; what
+    it is given says by which names the user's known hosts have it."""
 
     def __init__(
         self,
@@ -130,10 +131,16 @@ class Installer:
             raise bad_field("Nodes are installed by operators", "token", f"{who.name} is {who.role}", remedy)
 
     def _node(self, name: str) -> NodeView | None:
-        return next((node for node in self._client.nodes.list() if node.name == name), None)
+        try:
+            return self._client.nodes.get(name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
 
     def _check_host_key(self, wanted: Wanted) -> None:
-        """Only a device whose key the user knows, or has just confirmed, is logged in to."""
+        """Only a device whose key the user knows, or has just confirmed, is logged in to. That of one that has applied
+        is always confirmed: who applied may be a stranger who claims the key of a host that the user knows."""
         self._say("host key")
         wrong = self._ssh.try_host_key()
         if wrong is not None and wrong.name != "host-key-unknown":
@@ -146,14 +153,14 @@ class Installer:
             self._fail("host key", "host-key-claimed", said)
         if wanted.host_key is not None and key.fingerprint != wanted.host_key:
             self._fail("host key", "host-key-other", f"the device shows {key.fingerprint} ({key.kind})")
-        if wrong is None:
-            return
-        if wanted.host_key is None and not self._confirm(f"{key.fingerprint} ({key.kind})"):
-            said = f"nobody has confirmed the device's key, {key.fingerprint} ({key.kind})"
-            self._fail("host key", "host-key-unknown", said)
+        if wanted.host_key is None:
+            shown = f"{key.fingerprint} ({key.kind}), {_known_as(self._ssh.names_of(key))}"
+            if not self._confirm(shown):
+                name = "host-key-unconfirmed" if wrong is None else "host-key-unknown"
+                self._fail("host key", name, f"nobody has confirmed the device's key, {shown}")
         # This connection and all that follow take this key and no other.
         self._ssh.pin(key)
-        if not wanted.dry_run and (path := self._ssh.remember(key)) is not None:
+        if wrong is not None and not wanted.dry_run and (path := self._ssh.remember(key)) is not None:
             self._say(f"{key.fingerprint} is kept in {path}")
 
     def _facts(self, wanted: Wanted) -> Facts:
@@ -213,6 +220,10 @@ class Installer:
 
     def _fail(self, step: str, name: str, said: str) -> NoReturn:
         raise StepFailed(Fault(step, name, said))
+
+
+def _known_as(names: Sequence[str]) -> str:
+    return f"which your known hosts have as {', '.join(names)}" if names else "which your known hosts do not have"
 
 
 class _Faults(Exception):

@@ -26,7 +26,7 @@ class JoinTokenRow(Base):
 
 class ApplicantRow(Base):
     """A device that has applied to be made a node: ``address``, from which it did, and what it claims. ``network``:
-    that address, or in IPv6 the /64 that it lies in."""
+    that address, or in IPv6 the /48 that it lies in."""
 
     __tablename__ = "applicants"
     name: Mapped[str] = mapped_column(String(63), primary_key=True)

@@ -1,7 +1,7 @@
 """``python -m ces_edge_agent.scores FOLDER``: measures this machine, and prints each measurement as a line of JSON.
 
-Whoever starts it gets what was found so far if it is ended. Once it is loaded it lets everything else go first: it has
-the lowest priority, is idle to the disk's scheduler, and the first to go where memory runs out.
+Whoever starts it gets what was found so far if it is ended. Once it is loaded it lets go first what runs beside it:
+it has the lowest priority, is idle to the disk's scheduler, and the first to go where memory runs out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from ces_edge_agent.scores.storage import PATIENCE_S, measure_disk
 from ces_edge_agent.scores.workers import measure
 
 
-def lowest_priority() -> None:
-    """For this process and all that it starts; what a machine does not offer is left out."""
+def lowest_priority(proc: Path = Path("/proc/self")) -> None:
+    """For this process and all that it starts; what a machine does not offer is left out. It stays in the agent's
+    control group, whose quota must count: beside other groups, that group's weight counts and no priority."""
     os.nice(19)
+    with contextlib.suppress(OSError):  # its session is weighed as one, where the kernel does so
+        (proc / "autogroup").write_text("19")
     with contextlib.suppress(OSError, psutil.Error):
         psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        (proc / "oom_score_adj").write_text("1000")
 
 
 def main(folder: Path) -> None:

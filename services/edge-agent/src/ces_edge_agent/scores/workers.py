@@ -49,6 +49,8 @@ def measure(run: Run, window_s: float) -> Measurement:
         for pipe in pipes:
             pipe.close()
         for process in processes:
+            # One that still waits for the word hears of no end: it has inherited the other end of its own pipe, too.
+            process.kill()
             process.join()
     rates = window_rates([timeline for timeline, _ in told], begin, window_s, REPEATS)
     if min(rates) <= 0:

@@ -16,17 +16,21 @@ from ces_manager.nodes import applicants
 
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 ANYBODY = "applicants"  # in whose name they are written down
+SITE = 48  # bits of IPv6 that all addresses of a site have in common; a site counts as one network here
 
 
 @router.post("/applicants", status_code=202)
 async def apply(request: Request, body: ApplicantRequest) -> Applicant:
     """Apply to be made a node, where the manager is set to let devices apply. It takes no token, and gives no right:
-    the name is on a list for a day, until somebody goes to the device by ssh (`ces node accept`)."""
+    the name is on a list for a day, until somebody goes to the device by ssh (`ces node accept`). To say the same
+    again changes nothing."""
     context, database = context_of(request), context_of(request).database
     address = request.client.host if request.client else ""
-    network, most, now = network_of(address), context.max_applicants, database.clock.now()
-    # Those that there is no room for take no writer's turn.
-    await database.read(lambda tx: applicants.check_room(tx, body, address, network, most, now))
+    network, most, now = network_of(address, SITE), context.max_applicants, database.clock.now()
+    # Those that there is no room for, or that say nothing new, take no writer's turn.
+    kept = await database.read(lambda tx: applicants.look_up(tx, body, address, network, most, now))
+    if kept is not None:
+        return kept
     if not context.applications.allows(ANYBODY, database.clock.steady()):
         raise Overloaded("too many devices apply just now")
     return await database.requested_write(

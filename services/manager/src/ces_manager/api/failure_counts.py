@@ -46,8 +46,8 @@ class FailureCounts:
             del self._due[next(iter(self._due))]
 
 
-def network_of(address: str) -> str:
-    """Whoever has one IPv6 address has all of its network's."""
+def network_of(address: str, ipv6_prefix: int = 64) -> str:
+    """Whoever has one IPv6 address has all of its network's, and often those of a whole site (/48)."""
     try:
         network = ip_network(address)
     except ValueError:
@@ -55,4 +55,4 @@ def network_of(address: str) -> str:
     if not isinstance(network.network_address, IPv6Address):
         return address
     mapped = network.network_address.ipv4_mapped
-    return str(network.supernet(new_prefix=64)) if mapped is None else str(mapped)
+    return str(network.supernet(new_prefix=ipv6_prefix)) if mapped is None else str(mapped)

@@ -35,6 +35,19 @@ def check_room(tx: ReadTx, request: ApplicantRequest, address: str, network: str
         raise Conflict(f"{here} devices have applied from {network}: have some accepted or refused first")
 
 
+def look_up(
+    tx: ReadTx, request: ApplicantRequest, address: str, network: str, most: int, now: datetime
+) -> Applicant | None:
+    """What is kept already, where this device has said the same before; it stays no longer for that. Raises NotFound,
+    Conflict."""
+    check_room(tx, request, address, network, most, now)
+    row = tx.session.get(ApplicantRow, (request.name, address))
+    if row is None or row.ends_at <= now:
+        return None
+    same = all(getattr(row, field) == value for field, value in request.model_dump().items())
+    return _applicant(row) if same else None
+
+
 def keep_applicant(tx: WriteTx, request: ApplicantRequest, address: str, network: str, most: int) -> Applicant:
     """Write it down, in place of what came under this name from this address before. Raises NotFound, Conflict."""
     check_room(tx, request, address, network, most, tx.now)
