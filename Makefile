@@ -33,7 +33,8 @@ PROJECTS := $(sort $(filter-out libs/ces_rl,$(patsubst %/pyproject.toml,%,\
 	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml experiments/pyproject.toml))))
 MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml experiments/pyproject.toml)
 SOURCES := $(wildcard libs/*/src services/*/src workloads/src experiments/src)
-EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
+# With the extras that others of them ask for: pip finds no second set of extras of what it installs from a folder.
+EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy])$(if $(findstring federation,$(project)),[policy]))
 BUILD_TOOLS := hatchling editables setuptools
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis schemathesis testcontainers pgserver \
 	canaille[oidc] opentelemetry-exporter-otlp-proto-http playwright axe-playwright-python nbclient ipykernel pymetis ruff mypy import-linter types-PyYAML bandit cyclonedx-bom
