@@ -74,7 +74,7 @@ def test_what_it_tells_at_join_is_shown(cluster: FaultCluster) -> None:
     assert {each.kind for each in scores.raw} >= {"integer", "float", "memory", "network"}
     assert {each.threads for each in scores.raw if each.kind == "integer"} == {1, CPUS}
     assert scores.level is not None
-    assert 0 < scores.level < 10
+    assert 0 <= scores.level <= 10  # how fast this machine is, and how busy, is not for tests
     assert {each.category for each in scores.categories} >= {"computing", "core", "memory", "communication"}
 
 
