@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
@@ -105,10 +106,8 @@ class ApplicationGraph(Document):
 
     @model_validator(mode="after")
     def _joined(self) -> Self:
-        names = {vertex.name for vertex in self.vertices}
-        if len(names) < len(self.vertices):
-            seen: set[str] = set()
-            twice = next(each.name for each in self.vertices if each.name in seen or seen.add(each.name))  # type: ignore[func-returns-value]
+        names = Counter(vertex.name for vertex in self.vertices)
+        if twice := next((name for name, count in names.items() if count > 1), None):
             raise ValueError(f"vertices: the name {twice!r} is used twice")
         pairs: set[tuple[str, str]] = set()
         for i, edge in enumerate(self.edges):
