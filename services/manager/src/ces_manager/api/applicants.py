@@ -48,7 +48,7 @@ async def list_applicants(request: Request, limit: Limit = 100, cursor: Cursor =
 
 @router.delete("/applicants/{node}", dependencies=[ADMIN])
 async def refuse(request: Request, node: PathName) -> RefusedApplicants:
-    """Take the name off the list, whoever has applied under it. They may apply again."""
+    """Remove the name from the list, whoever applied under it. They may apply again."""
     return await context_of(request).database.requested_write(
         lambda tx: applicants.refuse_applicants(tx, node), identity_of(request).name
     )
