@@ -1,5 +1,5 @@
 /** Filters of a list. They stand in the address, so that a filtered list can be sent to somebody. */
-import { useRef } from "../../vendor/preact-hooks.js";
+import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { address, setQuery, withQuery } from "../main.js";
 import { html, t, tn } from "../show.js";
 
@@ -22,14 +22,24 @@ export function matches(words, item, textOf) {
 /** The field to type in; `shown` of `total` says what is left of the list. */
 export function Filter(/** @type {{label: string, shown: number, total: number}} */ { label, shown, total }) {
   const timer = useRef(0);
+  const [typing, setTyping] = useState(/** @type {string | null} */ (null));
+  const take = (/** @type {string} */ q) => {
+    clearTimeout(timer.current);
+    setTyping(null);
+    setQuery({ q });
+  };
   const type = (/** @type {Event} */ event) => {
     const { value } = /** @type {HTMLInputElement} */ (event.target);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => setQuery({ q: value }), 120);
+    setTyping(value); // what comes in live may draw the field again meanwhile
+    timer.current = setTimeout(() => take(value), 120);
   };
+  // Whoever has left the field may be leaving the page: nothing may come later and bring its address back.
+  const leave = () => typing == null || take(typing);
+  useEffect(() => () => clearTimeout(timer.current), []);
   return html`<div class="filter">
-    <input type="search" data-filter aria-label=${label} placeholder=${label}
-      value=${address.value.query.get("q") ?? ""} onInput=${type} spellcheck="false" autocomplete="off" />
+    <input type="search" data-filter aria-label=${label} placeholder=${label} spellcheck="false" autocomplete="off"
+      value=${typing ?? address.value.query.get("q") ?? ""} onInput=${type} onBlur=${leave} />
     <span class="quiet" role="status">
       ${shown === total ? tn(total, "1 in all", "{n} in all") : t("{shown} of {total}", { shown, total })}</span>
   </div>`;
