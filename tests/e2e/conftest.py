@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_page import Open, Tab, browser, dashboard, tab
+from dashboard_page import Chromium, Open, Tab, browser, dashboard, tab
 from fault_cluster import FaultCluster, running, star, wait_for
-from playwright.sync_api import Browser
 from waiting import answers
 
 from ces_testbed.services import SCHEDULER
@@ -66,13 +65,13 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator[Chromium]:
     with browser() as started:
         yield started
 
 
 @pytest.fixture
-def opened(cluster: FaultCluster, chromium: Browser) -> Open:
+def opened(cluster: FaultCluster, chromium: Chromium) -> Open:
     """Opens the page as ``ces dashboard`` does, with the first token or another one."""
 
     @contextmanager
