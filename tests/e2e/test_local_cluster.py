@@ -18,7 +18,6 @@ import httpx
 import psutil
 import pytest
 from ces_command import ces as called
-from ctrl_c import heeding_ctrl_c
 from waiting import wait_for
 
 from ces_client import Client
@@ -92,8 +91,8 @@ class Demo:
 
 
 def start(command: list[str], env: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """In a session of its own."""
-    program = heeding_ctrl_c(*command)
+    # A session of its own, and Ctrl-C heeded even where whoever runs these tests has it ignored.
+    program = ["env", "--default-signal=INT", *command]
     return subprocess.Popen(
         program, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
     )

@@ -1,5 +1,5 @@
-"""Compiles what training of the named kinds runs, before several processes of tests need it at once. Nothing where torch
-is missing."""
+"""Compiles what training of the named kinds runs, before several processes of tests need it at once. Nothing where
+torch is missing."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import docker
 import yaml
-from ctrl_c import heeding_ctrl_c
 from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,8 +101,7 @@ class Stack:
     @contextmanager
     def dashboard(self) -> Iterator[str]:
         """The address that ``ces dashboard`` shows; it ends as by Ctrl-C."""
-    ces = str(Path(sys.executable).with_name("ces"))
-    command = heeding_ctrl_c(ces, "dashboard", "--no-browser", "--port", "0")
+        command = [str(Path(sys.executable).with_name("ces")), "dashboard", "--no-browser", "--port", "0"]
         shown = subprocess.Popen(command, env=self._cli, stdout=subprocess.PIPE, text=True)
         assert shown.stdout is not None
         try:

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from ctrl_c import heeding_ctrl_c
 from own_network import OwnNetwork, own_network
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
@@ -60,8 +59,7 @@ def browser() -> Iterator[Chromium]:
 @contextmanager
 def dashboard(environment: Mapping[str, str]) -> Iterator[str]:
     """``ces dashboard`` as a user runs it; gives the address that it prints, which is good once."""
-    ces = str(Path(sys.executable).with_name("ces"))
-    command = heeding_ctrl_c(ces, "dashboard", "--no-browser", "--port", "0")
+    command = [str(Path(sys.executable).with_name("ces")), "dashboard", "--no-browser", "--port", "0"]
     env = {**os.environ, **environment, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
