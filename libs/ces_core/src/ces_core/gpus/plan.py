@@ -159,6 +159,8 @@ def _filled(found: Plan, nodes: list[int], free: list[int]) -> dict[int, tuple[i
                 continue
             if asked.models and not asked.models & int(found.fleet.model[node]):
                 continue
+            if asked.gpus and asked.card_memory > found.nodes[node].card_memory:
+                continue
             share = asked.gpus and asked.milli < CARD
             columns += [(task, node, card) for card in (range(int(found.fleet.cards[node])) if share else (-1,))]
     if not columns:
