@@ -46,11 +46,11 @@ from ces_common.messages.regions import (
     StatusAnswer,
     TriesAnswer,
 )
-from ces_federation import following as following_module
+from ces_federation import jobs_away as jobs_away_module
 from ces_federation import home as home_module
 from ces_federation import owner as owner_module
 from ces_federation import wire as wire_module
-from ces_federation.asking import LOOKS_AT_ONCE
+from ces_federation.asker import LOOKS_AT_ONCE
 
 FILE = JobFile.model_validate(
     {"name": "x", "tenant": "red", "priority": 90, "regions": ["any"], "tasks": [{"name": "w", "command": ["true"]}]}
@@ -117,7 +117,7 @@ async def offered(region: Region) -> None:
 async def follow(region: Region, *jobs: AwayJob) -> None:
     """A round with each of their regions."""
     await region.manager_says("region-away", AwayJobs(items=list(jobs)).encode())
-    following = region.federation.following
+    following = region.federation.jobs_away
     await following.follow_all()
     await until(lambda: not len(following.rounds))
 
@@ -253,11 +253,11 @@ async def test_logs_are_read_where_the_job_runs(regions: dict[str, Region]) -> N
     there = Manager(regions["b"])
     await there.answers("logs", owner_module.GuestLogQuery, LogAnswer(found=True, text="hello\n", offset=6))
     asked = AwayLogQuery(**AWAY, region="b", task="w-0", offset=3)
-    answer = await regions["a"].federation.following.logs(asked)
+    answer = await regions["a"].federation.jobs_away.logs(asked)
     assert answer is not None
     assert answer.text == "hello\n"
     assert (there.last("logs").home, there.last("logs").offset) == ("a", 3)
-    assert await regions["a"].federation.following.logs(asked.model_copy(update={"region": "c"})) is None
+    assert await regions["a"].federation.jobs_away.logs(asked.model_copy(update={"region": "c"})) is None
 
 
 async def test_a_job_that_cannot_be_decided_holds_up_no_other(regions: dict[str, Region]) -> None:
@@ -296,7 +296,7 @@ async def test_a_report_that_is_refused_spoils_no_other_regions(regions: dict[st
 async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region], monkeypatch: Any) -> None:
     """Rounds go on for the one that answers, while the other has not answered in the first."""
     monkeypatch.setattr(wire_module, "SIGN_S", 60.0)
-    monkeypatch.setattr(following_module, "WORD_S", 60.0)
+    monkeypatch.setattr(jobs_away_module, "WORD_S", 60.0)
     at_home = await home(regions["a"])
     await regions["a"].manager_says("region-away", AwayJobs(items=[away(1, "commit"), away(2, "commit", "c")]).encode())
     await owner(regions["c"])
@@ -304,7 +304,7 @@ async def test_a_region_that_is_frozen_delays_no_other(regions: dict[str, Region
     def heard() -> int:
         return at_home.operations().count("report")
 
-    following = regions["a"].federation.following
+    following = regions["a"].federation.jobs_away
     await following.follow_all()
     await until(lambda: heard() == 1)
     await following.follow_all()
@@ -414,7 +414,7 @@ async def test_doubtful_jobs_are_cleared_by_words_and_not_by_silence(regions: di
         DoubtfulJob(job="job-3", regions=["c"]),
         DoubtfulJob(job="job-4", regions=["gone"]),  # trusted no more
     ]
-    await regions["a"].federation.following.clear(jobs)
+    await regions["a"].federation.jobs_away.clear(jobs)
     assert there.last("tries").jobs == ["job-1", "job-2"]
     said = at_home.last("cleared")
     assert said.jobs == ["job-1", "job-4"]
@@ -427,7 +427,7 @@ async def test_the_next_look_at_doubtful_jobs_begins_behind_the_last(regions: di
     await at_home.answers("cleared", ClearedJobs, Refusal())
     doubtful = [DoubtfulJob(job=f"job-{number}", regions=["b"]) for number in (1, 2)]
     await at_home.answers("away", AwayQuery, AwayJobs(doubtful=doubtful))
-    following = regions["a"].federation.following
+    following = regions["a"].federation.jobs_away
     for _ in range(2):
         await following.follow_all()
         await until(lambda: not len(following.rounds))
@@ -445,7 +445,7 @@ async def test_who_follows_logs_holds_up_no_commit(regions: dict[str, Region]) -
         return b""
 
     regions["b"].federation.wire.on("logs", forever)
-    following = regions["a"].federation.following
+    following = regions["a"].federation.jobs_away
     asked = AwayLogQuery(**AWAY, region="b", task="w-0")
     followers = [asyncio.create_task(following.logs(asked)) for _ in range(200)]
     await until(lambda: len(looked) == LOOKS_AT_ONCE)

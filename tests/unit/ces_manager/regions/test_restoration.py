@@ -25,7 +25,7 @@ from ces_manager.jobs.job_views import job_view
 from ces_manager.jobs.transitions import job_row
 from ces_manager.measurements import Measurements
 from ces_manager.plans.refusal import note_refusal
-from ces_manager.regions import away, clearing, guests, splits
+from ces_manager.regions import away, guests, restoration, splits
 from ces_manager.regions.held import next_end
 
 FILE = ring(tasks=2, regions=["any"])
@@ -63,7 +63,7 @@ def decide(world: World, decision: Decision) -> str | None:
 
 
 def clear(world: World, *jobs: str, found: list[Decision] | None = None) -> None:
-    world.write(lambda tx: clearing.clear(tx, ClearedJobs(jobs=list(jobs), found=found or [])))
+    world.write(lambda tx: restoration.clear(tx, ClearedJobs(jobs=list(jobs), found=found or [])))
 
 
 def report(world: World, run: Decision, fate: str | None, epoch: str = "e2", state: str | None = None) -> None:
@@ -229,7 +229,7 @@ def part(job: str, region: str = "r2", attempt: int = 1, number: int = 1) -> Fou
 
 
 def clear_parts(world: World, *found: FoundPart, jobs: list[str] | None = None) -> None:
-    world.write(lambda tx: clearing.clear(tx, ClearedJobs(jobs=jobs or [], parts=list(found))))
+    world.write(lambda tx: restoration.clear(tx, ClearedJobs(jobs=jobs or [], parts=list(found))))
 
 
 def words(world: World) -> list[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ces_client.installing.faults import Fault
+from ces_client.installation.faults import Fault
 
 LOCK = "deploy/locks/edge-agent.txt"
 PIP_LOCK = "deploy/locks/base-python.txt"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from ces_client.errors import bad_field
-from ces_client.installing.faults import REMEDIES, Fault, ssh_fault
-from ces_client.installing.host_keys import HostKey, read_keys
-from ces_client.installing.sending import COMMAND, program
-from ces_client.installing.wheels import SentFile
+from ces_client.installation.device_program import COMMAND, program
+from ces_client.installation.faults import REMEDIES, Fault, ssh_fault
+from ces_client.installation.host_keys import HostKey, read_keys
+from ces_client.installation.wheels import SentFile
 
 CONNECT_S = 10
 FACTS_S = 90.0

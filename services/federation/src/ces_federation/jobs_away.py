@@ -37,7 +37,7 @@ from ces_common.messages.regions import (
     TriesAnswer,
     TriesQuery,
 )
-from ces_federation.asking import Asker
+from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.manager_port import Manager
 from ces_federation.rounds import Rounds, Turns, by_region, repeatedly
@@ -47,7 +47,7 @@ WORD_S, LOOK_S = 3.0, 5.0  # for an answer
 DOUBTS = "doubts"  # the one who asks about doubtful jobs, beside those who follow a region; no region is called so
 
 
-class Following:
+class JobsAway:
     """``clock``: steady."""
 
     def __init__(self, manager: Manager, asker: Asker, board: Board, clock: Callable[[], float]) -> None:

@@ -1,9 +1,9 @@
 """What runs on the device, as root, sent there over ssh. It takes Python's standard library alone, down to Python 3.7,
 so that even a device whose Python is too old can say so.
 
-Its standard input: the number of bytes of a program, and the program, which ``sending`` makes of these modules; one
-line of JSON, the order; for an installation the files that the order lists, one behind the other; and last, once it has
-asked for it, the join token. Its standard output: one JSON object a line, the last of them ``{"done": ...}``, or
+Its standard input: the number of bytes of a program, and the program, which ``device_program`` makes of these modules;
+one line of JSON, the order; for an installation the files that the order lists, one behind the other; and last, once it
+has asked for it, the join token. Its standard output: one JSON object a line, the last of them ``{"done": ...}``, or
 ``{"fault": NAME, "said": ..., "log": [...]}``.
 """
 
@@ -14,10 +14,10 @@ import signal
 import sys
 from typing import IO, Any
 
-from ces_client.installing.on_device.facts import facts_of
-from ces_client.installing.on_device.machine import LONGEST, Fault, Machine
-from ces_client.installing.on_device.putting import install
-from ces_client.installing.on_device.taking import remove
+from ces_client.installation.on_device.facts import facts_of
+from ces_client.installation.on_device.machine import LONGEST, Fault, Machine
+from ces_client.installation.on_device.removal import remove
+from ces_client.installation.on_device.setup import install
 
 
 def serve(device: Machine, stream: IO[bytes], answers: IO[bytes]) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from importlib.resources import files
 
-PACKAGE = "ces_client.installing.on_device"
-MODULES = ("machine", "facts", "putting", "taking", "serving")  # each after those that it imports
+PACKAGE = "ces_client.installation.on_device"
+MODULES = ("machine", "facts", "setup", "removal", "server")  # each after those that it imports
 
 # The first Python that is new enough, or else the one there is, as root; it reads its program from standard input.
 _LAUNCHER = """

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
-from ces_client.installing.on_device.machine import (
+from ces_client.installation.on_device.machine import (
     ENV,
     MEMBER,
     RECORD,

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from ces_client.errors import BadInput
-from ces_client.installing.applied import chosen, destination
-from ces_client.installing.ssh import checked_destination
+from ces_client.installation.applicant_choice import chosen, destination
+from ces_client.installation.ssh import checked_destination
 from ces_common.messages.membership import Applicant
 
 NOW = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)

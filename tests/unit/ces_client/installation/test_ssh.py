@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from fake_device import KEY, FakeDevice
 
-from ces_client.installing.host_keys import read_keys
-from ces_client.installing.ssh import Ssh
+from ces_client.installation.host_keys import read_keys
+from ces_client.installation.ssh import Ssh
 
 OTHER = "elsewhere ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from ces_client.installing.faults import Fault
+from ces_client.installation.faults import Fault
 
 Said = Annotated[str, StringConstraints(max_length=1000)]
 LEAST_FREE = {"/opt": 500 << 20, "/var/lib": 50 << 20, "/etc": 1 << 20}  # bytes

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from ces_client.installing.on_device.machine import Fault, Machine
-from ces_client.installing.on_device.putting import install
-from ces_client.installing.on_device.serving import serve
+from ces_client.installation.on_device.machine import Fault, Machine
+from ces_client.installation.on_device.server import serve
+from ces_client.installation.on_device.setup import install
 
 
 def order(**more):

@@ -6,7 +6,7 @@ import pytest
 from fake_device import FINGERPRINT, KEY
 
 from ces_client.errors import BadInput
-from ces_client.installing.host_keys import read_fingerprint, read_keys
+from ces_client.installation.host_keys import read_fingerprint, read_keys
 
 
 def test_a_file_of_known_hosts():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from ces_client.installing.on_device.machine import (
+from ces_client.installation.on_device.machine import (
     ENV,
     RECORD,
     RUN_S,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ces_client.installing.on_device.machine import Machine
+from ces_client.installation.on_device.machine import Machine
 
 NEEDED = ("venv", "ssl", "zlib", "ctypes", "asyncio", "sqlite3")  # parts of Python that some systems package apart
 REACH_S = 5.0

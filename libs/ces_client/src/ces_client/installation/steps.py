@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from ces_client.client import Client
 from ces_client.errors import ApiError, bad_field
-from ces_client.installing import settings
-from ces_client.installing.checks import KERNEL, Facts, faults_of, steps_to
-from ces_client.installing.faults import Fault, InstallFailed
-from ces_client.installing.ssh import Ssh, StepFailed
-from ces_client.installing.wheels import NoWheels, Platform, SentFile, agent_files, checkout
+from ces_client.installation import settings
+from ces_client.installation.checks import KERNEL, Facts, faults_of, steps_to
+from ces_client.installation.faults import Fault, InstallFailed
+from ces_client.installation.ssh import Ssh, StepFailed
+from ces_client.installation.wheels import NoWheels, Platform, SentFile, agent_files, checkout
 from ces_common.messages.api import NodeView
 from ces_common.roles import Role
 

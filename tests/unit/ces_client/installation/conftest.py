@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, put_on_path
 
-from ces_client.installing.checks import Facts
+from ces_client.installation.checks import Facts
 
 NOTHING = {
     "node": None,

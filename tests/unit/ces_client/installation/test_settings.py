@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ces_client.errors import BadInput
-from ces_client.installing.settings import (
+from ces_client.installation.settings import (
     endpoint_of,
     env_file,
     manager_url,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from ces_client.installing.checks import CLOCK_S, is_done, steps_to
-from ces_client.installing.checks import faults_of as faults
+from ces_client.installation.checks import CLOCK_S, is_done, steps_to
+from ces_client.installation.checks import faults_of as faults
 
 DONE = {"node": "roof1", "digest": "d", "settings": "s", "intact": True, "member": True, "active": True}
 

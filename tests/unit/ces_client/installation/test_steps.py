@@ -10,10 +10,10 @@ from fake_device import CHANGED, FINGERPRINT, KEY, UNKNOWN, sent_files
 from operator_side import SECRET, Here
 
 from ces_client.errors import ApiError, BadInput
-from ces_client.installing import steps
-from ces_client.installing.faults import InstallFailed
-from ces_client.installing.ssh import Ssh
-from ces_client.installing.wheels import NoWheels
+from ces_client.installation import steps
+from ces_client.installation.faults import InstallFailed
+from ces_client.installation.ssh import Ssh
+from ces_client.installation.wheels import NoWheels
 from ces_common.messages.identities import Identity
 from ces_common.roles import Role
 

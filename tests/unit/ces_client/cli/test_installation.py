@@ -9,8 +9,8 @@ import pytest
 from ces_command import ces
 from fake_device import CHANGED, FINGERPRINT, KEY, UNKNOWN, put_on_path, sent_files
 
-from ces_client.installing import steps
-from ces_client.installing.faults import REMEDIES
+from ces_client.installation import steps
+from ces_client.installation.faults import REMEDIES
 from ces_common.messages.identities import Identity
 from ces_common.messages.membership import JoinToken, RefusedApplicants
 from ces_common.roles import Role

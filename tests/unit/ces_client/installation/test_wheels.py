@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ces_client.installing import wheels
-from ces_client.installing.wheels import NoWheels, Platform, agent_files, checkout, stanzas
+from ces_client.installation import wheels
+from ces_client.installation.wheels import NoWheels, Platform, agent_files, checkout, stanzas
 
 BOOKWORM = Platform("x86_64", (3, 11), (2, 36))
 

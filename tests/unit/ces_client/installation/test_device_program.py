@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 
-from ces_client.installing.checks import Facts
-from ces_client.installing.sending import COMMAND, program
+from ces_client.installation.checks import Facts
+from ces_client.installation.device_program import COMMAND, program
 
 
 def test_a_bare_python_runs_it():

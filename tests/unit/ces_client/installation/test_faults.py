@@ -8,7 +8,7 @@ import pytest
 from doc_pages import ROOT
 from fake_device import CHANGED, UNKNOWN
 
-from ces_client.installing.faults import REMEDIES, Fault, InstallFailed, ssh_fault
+from ces_client.installation.faults import REMEDIES, Fault, InstallFailed, ssh_fault
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from ces_client.cli import session
 from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, tell
 from ces_client.client import Client
 from ces_client.errors import ApiError, bad_field
-from ces_client.installing import settings
-from ces_client.installing.applied import chosen, destination
-from ces_client.installing.host_keys import read_fingerprint
-from ces_client.installing.ssh import Ssh, checked_destination
-from ces_client.installing.steps import Installer, Outcome, Wanted
-from ces_client.installing.wheels import wheels_folder
+from ces_client.installation import settings
+from ces_client.installation.applicant_choice import chosen, destination
+from ces_client.installation.host_keys import read_fingerprint
+from ces_client.installation.ssh import Ssh, checked_destination
+from ces_client.installation.steps import Installer, Outcome, Wanted
+from ces_client.installation.wheels import wheels_folder
 from ces_client.view.applicants import applicant_table
 from ces_common.fields import NODE_NAME
 
