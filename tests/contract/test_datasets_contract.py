@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from manager_world import World
 from meshed_world import meshed_world
-
 from sqlalchemy.engine import URL
+
 from ces_common.jobfile import JobFile
 from ces_common.messages.plans import FlowPlan, PlanProposed
 from ces_common.messages.queries import SnapshotQuery

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from manager_world import World, ring
 from meshed_world import meshed_world
-
 from sqlalchemy.engine import URL
+
 from ces_common.db.tables import EventRow
 from ces_common.messages.events import parse_event
 from ces_common.messages.plans import FlowPlan, JobRevision, PlanRevised, RevisionProposed, RevisionRejected, ShortFlow

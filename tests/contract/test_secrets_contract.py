@@ -10,8 +10,8 @@ from confinements import TOGETHER
 from manager_world import World, ring
 from meshed_world import meshed_world
 from sqlalchemy import event, text
-
 from sqlalchemy.engine import URL
+
 from ces_common.db.tables import NodeRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import JobFile

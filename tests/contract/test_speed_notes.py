@@ -10,8 +10,8 @@ from history_actors import malleable
 from manager_world import World
 from meshed_world import meshed_world
 from speed_readings import kept, note, reading
-
 from sqlalchemy.engine import URL
+
 from ces_common.messages.queries import SnapshotQuery
 
 

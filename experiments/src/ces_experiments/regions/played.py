@@ -39,8 +39,8 @@ from ces_experiments.regions.drawn import HomedJob
 from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.chooser import Chooser
-from ces_federation.jobs_away import JobsAway
 from ces_federation.home import Home
+from ces_federation.jobs_away import JobsAway
 from ces_federation.manager_port import Manager
 from ces_federation.seals import key_of, seal
 from ces_federation.wire import ANSWER, Handler, Wire

@@ -32,7 +32,7 @@ KEPT_LACKING = 200
 class Decision:
     """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
     ``fallback``: why no policy was followed though one was asked for; None otherwise. ``fragmentation_aware``: what
-    is left for later jobs counted, so a composite below the bound is intended. ``cards``: task -> those that it gets."""
+    is left for later jobs counted, so a composite below the bound is intended. ``cards``: task -> its cards."""
 
     solver: str
     decision_ms: float

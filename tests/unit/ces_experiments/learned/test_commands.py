@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from bench_command import run_bench
+from click.testing import Result
 
 from ces_core.checker import check
 from ces_core.model.instance import read_instance

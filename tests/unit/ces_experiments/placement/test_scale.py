@@ -16,7 +16,6 @@ from ces_experiments.placement.commands import scale
 from ces_experiments.placement.scale import Measured, Taken, alone, decided, summarise
 from ces_sim.decision import BadDecisionError
 
-
 bench = partial(run_bench, scale)
 
 

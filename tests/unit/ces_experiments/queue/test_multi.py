@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from importlib.metadata import EntryPoint
 from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 

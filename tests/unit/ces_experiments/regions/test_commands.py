@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bench_command import run_bench

@@ -38,8 +38,8 @@ _GONE = ~select(LinkRow.src).where(
 
 
 async def learn_repeatedly(database: Database, hearing: Hearing, age: Age, timeouts: Timeouts, duties: Duties) -> None:
-    """Learns until it is cancelled. ``hearing``, ``age``: of the failure detector. Of several managers one learns; what it
-    has not written down when another takes over is lost, of times away as of times there."""
+    """Learns until it is cancelled. ``hearing``, ``age``: of the failure detector. Of several managers one learns; what
+    it has not written down when another takes over is lost, of times away as of times there."""
     watch, written = _new_watch(timeouts), database.clock.steady()
     while True:
         await asyncio.sleep(LOOK_S)

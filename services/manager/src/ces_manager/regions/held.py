@@ -1,5 +1,5 @@
-"""Holds of this region for others: what whole jobs of other regions and parts of split ones have in common. Each is held
-as an ordinary job with a committed plan, until its home commits it or its time is over."""
+"""Holds of this region for others: what whole jobs of other regions and parts of split ones have in common. Each is
+held as an ordinary job with a committed plan, until its home commits it or its time is over."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_command import run_bench, words_of
 import typer
+from bench_command import run_bench, words_of
 from cpu_log import LOG
 from resize_log import START
 from submitted_jobs import SubmittedJobs

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_command import run_bench, words_of
 import typer
+from bench_command import run_bench, words_of
 from resize_log import LOG, NOTES
 from submitted_jobs import SubmittedJobs
 
