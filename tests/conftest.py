@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -127,6 +128,8 @@ def missing(what: str) -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for what it starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that tests start would not hear a Ctrl-C
     if file := os.environ.get("CES_TEST_TIMES"):
         config.pluginmanager.register(TimesPlugin(Path(file).absolute()))
 

@@ -7,18 +7,18 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import docker
 import yaml
+from dashboard_page import dashboard
 from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,18 +99,9 @@ class Stack:
     def ces(self, *arguments: str) -> str:
         return run([str(Path(sys.executable).with_name("ces")), *arguments], self._cli)
 
-    @contextmanager
-    def dashboard(self) -> Iterator[str]:
-        """The address that ``ces dashboard`` shows; it ends as by Ctrl-C."""
-        command = [str(Path(sys.executable).with_name("ces")), "dashboard", "--no-browser", "--port", "0"]
-        shown = subprocess.Popen(command, env=self._cli, stdout=subprocess.PIPE, text=True)
-        assert shown.stdout is not None
-        try:
-            said = next((line for line in shown.stdout if "#code=" in line), "")
-            yield next(word for word in said.split() if "#code=" in word)
-        finally:
-            shown.send_signal(signal.SIGINT)
-            shown.wait(timeout=30)
+    def dashboard(self) -> AbstractContextManager[str]:
+        """The address that ``ces dashboard`` shows, while it runs."""
+        return dashboard(self._cli)
 
     def job(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.ces("describe", "job", name, "-o", "json"))
