@@ -33,16 +33,9 @@ def _root() -> str | None:
 
 
 def _engine() -> str | None:
-    import docker
-    from docker.errors import DockerException
+    from ces_testbed.capability import why_no_engine
 
-    try:
-        client = docker.from_env(timeout=5)
-        client.ping()
-        client.close()
-    except DockerException as error:
-        return f"no container engine answers: {error}"
-    return None
+    return why_no_engine()
 
 
 def _postgres() -> str | None:

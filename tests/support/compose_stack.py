@@ -11,10 +11,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import docker
 import yaml
@@ -28,6 +28,7 @@ IMAGES = [
     "ces-worker-train",
 ]
 HEALTHY_S = 120.0
+S = TypeVar("S", bound="Stack")
 
 
 def compose_command() -> list[str]:
@@ -171,3 +172,18 @@ class RegionStack(Stack):
 
     def token(self, manager: str) -> str:
         return super().token(f"north-{manager}")
+
+
+@contextmanager
+def started(stack: S) -> Iterator[S]:
+    """The stack while it runs; in the end nothing of it is left on the engine."""
+    build_missing_images()
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.remove()
+        left = stack.left()
+        stack.sweep()
+        stack.engine.close()
+    assert left == [], "left on the engine"
