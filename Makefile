@@ -27,6 +27,7 @@ comma := ,
 # Twice quiet: errors only.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
+TORCH_TOO := $(findstring torch,$(CES_REQUIRE))
 # Training's own code is there for checks and for `ces train` to say what it lacks; torch and the rest come later.
 TRAIN := $(wildcard libs/ces_rl)
 PROJECTS := $(sort $(filter-out libs/ces_rl,$(patsubst %/pyproject.toml,%,\
@@ -71,16 +72,21 @@ $(VENV)/.tools: $(VENV)/.runs
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.runs
-	@$(MAKE) --no-print-directory -j2 $(VENV)/.solver $(VENV)/.tools
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.solver $(VENV)/.tools $(if $(TORCH_TOO),$(VENV)/.torch)
 	@touch $@
 	@echo "installed; the command is $(BIN)/ces"
 
 install-train: $(VENV)/.installed-train
 
-$(VENV)/.installed-train: $(VENV)/.installed
+# After the tools, since pip is not made for two at a time.
+$(VENV)/.torch: $(VENV)/.tools
 	@echo "torch, and what training needs"
 	@$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt --no-build-isolation \
 		"$$(grep '^torch==' constraints.txt)" $(if $(TRAIN),-e "./$(TRAIN)[tensorboard]")
+	@touch $@
+
+$(VENV)/.installed-train: $(VENV)/.installed
+	@$(MAKE) --no-print-directory $(VENV)/.torch
 	@touch $@
 
 demo: $(VENV)/.solver
@@ -90,7 +96,7 @@ demo: $(VENV)/.solver
 # whole suite wait, for leases and for each other's processes, so that there are three workers to two cores; with more,
 # the clusters that they keep take the time from each other.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-ENOUGH := $(if $(findstring torch,$(CES_REQUIRE)),install-train,install)
+ENOUGH := $(if $(TORCH_TOO),install-train,install)
 unexport PYTHONDONTWRITEBYTECODE # thousands of processes read the same modules
 
 unit: $(ENOUGH) compiled
@@ -105,12 +111,13 @@ test: $(ENOUGH) compiled
 
 # What most tests need compiled, once: otherwise each of their workers would compile it.
 COMPILED := search exact imitation
+TRAINED := placement thesis team
 compiled: $(VENV)/.compiled
 
 $(VENV)/.compiled: $(VENV)/.installed $(shell find libs/ces_core/src libs/ces_rl/src -name '*.py')
-	@echo "compiling the solvers $(COMPILED), and training: kept until their code changes"
-	@printf '%s\n' $(COMPILED) | xargs -P $(CORES) -n 1 $(BIN)/python -m ces_scheduler.warm_up
-	@$(BIN)/python tests/support/compile_training.py
+	@echo "compiling the solvers $(COMPILED), and training of $(TRAINED): kept until their code changes"
+	@{ printf 'tests/support/compile_training.py %s\n' $(TRAINED); printf -- '-m ces_scheduler.warm_up %s\n' $(COMPILED); } | \
+		xargs -P $(CORES) -L 1 $(BIN)/python
 	@touch $@
 
 # Its own recorder records what that commit answers; build/equivalence keeps that for the next time.

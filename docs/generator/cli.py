@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import EnumType
+from functools import cache
 from typing import Any
 
 from typer.main import get_command
@@ -39,6 +40,7 @@ class Command:
         return [each for each in self.command.params if each.param_type_name == "argument"]
 
 
+@cache
 def tree() -> dict[str, Any]:
     """The top-level commands, those of other packages included."""
     return members(get_command(app)) or {}

@@ -4,24 +4,54 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_page import Open, Tab, browser, dashboard, tab
+from dashboard_page import Chromium, Open, Tab, browser, dashboard, tab
 from fault_cluster import FaultCluster, running, star, wait_for
-from playwright.sync_api import Browser
 from waiting import answers
 
 from ces_testbed.services import SCHEDULER
 
 
-@pytest.fixture(scope="package")  # an idle cluster takes time from the tests that come after
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
-    allowed = {"CES_MAX_APPLICANTS": "4"}
-    with running("flt", tmp_path_factory.mktemp("flt"), star(4), settings=allowed) as tested:
-        yield tested
+class SharedCluster:
+    """One cluster for all tests of a worker that leave it as they found it. They come in a row (``worker_groups``), and
+    it ends with the last of them, since an idle cluster takes time from the tests that come after."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._cluster: FaultCluster | None = None
+
+    def get(self, folders: pytest.TempPathFactory) -> FaultCluster:
+        if self._cluster is None:
+            allowed = {"CES_MAX_APPLICANTS": "4"}
+            started = running("flt", folders.mktemp("flt"), star(4), settings=allowed)
+            self._cluster = self._open.enter_context(started)
+        return self._cluster
+
+    def end(self) -> None:
+        self._cluster = None
+        self._open.close()
+
+
+SHARED = SharedCluster()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is None or (nextitem.path != item.path and "_shared" not in nextitem.fixturenames):
+        SHARED.end()
+
+
+def pytest_sessionfinish() -> None:
+    SHARED.end()  # of a run that was broken off
+
+
+@pytest.fixture(scope="module")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> FaultCluster:
+    return SHARED.get(tmp_path_factory)
 
 
 @pytest.fixture
@@ -66,13 +96,13 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def chromium() -> Iterator[Chromium]:
     with browser() as started:
         yield started
 
 
 @pytest.fixture
-def opened(cluster: FaultCluster, chromium: Browser) -> Open:
+def opened(cluster: FaultCluster, chromium: Chromium) -> Open:
     """Opens the page as ``ces dashboard`` does, with the first token or another one."""
 
     @contextmanager

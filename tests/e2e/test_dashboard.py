@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from dashboard_page import ONE_TASK, PATIENCE_MS, PLACES, Open
+from dashboard_page import ONE_TASK, PLACES, Open
 from fault_cluster import FaultCluster, recorded_job
 from playwright.sync_api import expect
 from resized_jobs import rigid
@@ -23,8 +23,7 @@ from ces_common.messages.audits import AuditFinding, AuditReport
 from ces_common.roles import Role
 from ces_testbed.services import MANAGER
 
-# Alone: a browser breaks requests off when network devices come and go, as those of other tests do.
-pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
 
 ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left
 
@@ -109,7 +108,7 @@ def test_what_goes_down_is_shown_and_leads_to_its_cause(cluster: FaultCluster, o
             seen.text("to-s1")  # why
             seen.go("")
             attention = seen.page.locator(".attention")
-            expect(attention.get_by_role("link", name="n1 › s1")).to_have_count(1, timeout=PATIENCE_MS)
+            expect(attention.get_by_role("link", name="n1 › s1")).to_have_count(1)
         finally:
             aside(hosts.up)
         seen.text("All nodes are ready and take work, all links are up.")
@@ -125,7 +124,7 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
     with opened() as seen:
         seen.go("links")
         fullest = seen.page.get_by_role("table", name="Links").locator("tbody tr").first
-        expect(fullest.locator("[data-title=Flows]")).to_have_text(re.compile("[1-9]"), timeout=PATIENCE_MS)
+        expect(fullest.locator("[data-title=Flows]")).to_have_text(re.compile("[1-9]"))
         expect(fullest.locator("[data-title=Reserved]")).to_contain_text("bit/s (")
         seen.go(f"links/{src}/{dst}")
         seen.heading(src)
@@ -135,18 +134,18 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
             seen.text(re.compile(r"^\s*down"))
             before = seen.page.get_by_role("table", name="Flows that reserved it until it went down")
             lost = before.get_by_role("row").filter(has_text="watched").first
-            expect(lost).to_contain_text("10 Mbit/s", timeout=PATIENCE_MS)
+            expect(lost).to_contain_text("10 Mbit/s")
             seen.page.get_by_role("link", name="The cluster at the moment before").click()
             panel = seen.page.get_by_role("complementary", name="What is selected")
-            panel.get_by_role("row", name="State").get_by_text("up").first.wait_for(timeout=PATIENCE_MS)
+            panel.get_by_role("row", name="State").get_by_text("up").first.wait_for()
             seen.go("replay")
             seen.text("This is the last failure.")
             around = seen.page.get_by_role("complementary", name="Events around it")
             current = around.locator("[aria-current]").filter(has_text="link.changed")
-            expect(current.first).to_contain_text("down", timeout=PATIENCE_MS)
+            expect(current.first).to_contain_text("down")
             expect(around).not_to_contain_text("session.")
             seen.page.get_by_label("Only what changes the map").uncheck()
-            expect(around).to_contain_text("session.", timeout=PATIENCE_MS)
+            expect(around).to_contain_text("session.")
             seen.go("events")
             changes = seen.page.locator(".rows tbody tr").filter(has_text="link.changed")
             torn = changes.filter(has_text=re.compile(f"{src} › {dst}")).first  # the newest comes first
@@ -155,9 +154,9 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
             seen.text(re.compile(r"In the past"))
             seen.page.get_by_text("past", exact=True).wait_for()
             seen.go(f"{seen.page.url.partition('#/')[2]}&link={src}%3E{dst}")
-            panel.get_by_role("row", name="State").get_by_text("down").first.wait_for(timeout=PATIENCE_MS)
+            panel.get_by_role("row", name="State").get_by_text("down").first.wait_for()
             seen.page.get_by_role("button", name="One change back").click()
-            panel.get_by_role("row", name="State").get_by_text("up").first.wait_for(timeout=PATIENCE_MS)
+            panel.get_by_role("row", name="State").get_by_text("up").first.wait_for()
             expect(panel.get_by_role("row", name="Reserved")).to_contain_text("bit/s (")
             seen.page.get_by_role("link", name="Jobs").last.click()
             seen.page.get_by_role("row").filter(has_text="watched").get_by_text("running").wait_for()
@@ -228,7 +227,7 @@ def test_every_page_can_be_used_by_everybody(
         for place in places:
             seen.go(place)
             seen.page.locator("main h1").first.wait_for()
-            expect(seen.page.locator("main").get_by_text("Loading…")).to_have_count(0, timeout=PATIENCE_MS)
+            expect(seen.page.locator("main").get_by_text("Loading…")).to_have_count(0)
             found += seen.axe()
     for each in (waiting, running):
         cluster.client.jobs.cancel(each)
@@ -310,9 +309,7 @@ def test_an_audit_that_is_published_is_told_on_the_first_page_and_its_own(cluste
         seen.text("admin")
         seen.text(re.compile(rf"\d+ of {len(PROMISES)} promises were checked, [\d,]+ times in all"))
         rows = seen.page.get_by_role("table", name="Promises").get_by_role("row")
-        expect(rows.filter(has_text="Each task runs in one place").filter(has_text="kept")).to_be_visible(
-            timeout=PATIENCE_MS
-        )
+        expect(rows.filter(has_text="Each task runs in one place").filter(has_text="kept")).to_be_visible()
         seen.text(re.compile("what was given, not what was measured"))
         seen.text("Highest use")
         seen.page.set_viewport_size({"width": 340, "height": 700})
@@ -356,7 +353,7 @@ def test_a_finding_leads_to_its_event_its_job_and_its_node(cluster: FaultCluster
         row.get_by_role("link", name=str(shows)).click()
         seen.heading("Events")
         newest = seen.page.locator("main [data-number]").first
-        expect(newest).to_have_text(str(shows), timeout=PATIENCE_MS)
+        expect(newest).to_have_text(str(shows))
         assert ces(cluster, "audit", "--publish").returncode == 0
         seen.page.keyboard.press("g")
         seen.page.keyboard.press("a")

@@ -8,15 +8,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from dashboard_page import ONE_TASK, PATIENCE_MS, PLACES, Open
+from dashboard_page import ONE_TASK, PLACES, Open
 from fault_cluster import FaultCluster
 from playwright.sync_api import Route, expect
 from resized_jobs import rigid
 
 from ces_common.roles import Role
 
-# Alone: a browser breaks requests off when network devices come and go, as those of other tests do.
-pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
@@ -39,7 +38,7 @@ def test_on_a_narrow_page_nothing_lies_beside_it_and_the_verdict_is_seen(
         verdict = seen.page.get_by_role("main").get_by_role("status")
         for text in (ONE_TASK.replace("500m", "lots"), ONE_TASK):
             seen.page.get_by_role("textbox").first.fill(text)
-            expect(verdict).to_have_class("verdict", timeout=PATIENCE_MS)
+            expect(verdict).to_have_class("verdict")
             expect(verdict).to_be_in_viewport()
             seen.page.locator(".actions").first.scroll_into_view_if_needed()
             expect(verdict).to_be_in_viewport()

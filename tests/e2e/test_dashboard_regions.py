@@ -9,17 +9,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from dashboard_page import PATIENCE_MS, Tab, dashboard, tab
+from dashboard_page import Chromium, Tab, dashboard, tab
 from fault_cluster import FaultCluster, star
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from region_clusters import Regions, running_regions
 from waiting import wait_for
 
 from ces_common.roles import Role
 from ces_testbed.topology import Topology
 
-# Alone: a browser breaks requests off when network devices come and go, as those of other tests do.
-pytestmark = [pytest.mark.needs("browser"), pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
 FAKES = "GPU-first:T4:16Gi,GPU-second:P100:8Gi"
 SLEEP = "print('it runs elsewhere', flush=True); import time; time.sleep(600)"
 
@@ -48,7 +47,7 @@ def regions(_regions: Regions) -> Iterator[Regions]:
 
 
 @contextmanager
-def opened(cluster: FaultCluster, chromium: Browser, token: str | None = None, **options: Any) -> Iterator[Tab]:
+def opened(cluster: FaultCluster, chromium: Chromium, token: str | None = None, **options: Any) -> Iterator[Tab]:
     environment = {"CES_URL": cluster.cluster.url, "CES_TOKEN": token or cluster.cluster.token}
     with dashboard(environment) as address, tab(chromium, address, **options) as made:
         made.page.locator("main h1").first.wait_for()
@@ -70,7 +69,7 @@ def fits(seen: Tab) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_regions_and_what_they_hold_are_followed_by_keyboard(regions: Regions, chromium: Browser, scheme: str) -> None:
+def test_regions_and_what_they_hold_are_followed_by_keyboard(regions: Regions, chromium: Chromium, scheme: str) -> None:
     home, far = regions.clusters["home"], regions.clusters["far"]
     job = home.submit(sleeper(f"away-{scheme}", resources={"cpu": "1"}, regions=["any"]))
     home.await_state(job, "elsewhere")
@@ -82,7 +81,7 @@ def test_regions_and_what_they_hold_are_followed_by_keyboard(regions: Regions, c
         seen.heading("Regions")
         picture = seen.page.get_by_role("region", name="Regions and what they tell of themselves")
         other = picture.get_by_role("listitem").filter(has_text=regions.names["far"])
-        expect(other).to_contain_text("1 job of ours there", timeout=PATIENCE_MS)
+        expect(other).to_contain_text("1 job of ours there")
         expect(other).to_contain_text(re.compile(r"ready\s*\d+s ago"))
         expect(other).to_contain_text("T4: 1 whole")
         row = seen.page.get_by_role("table", name="Regions").get_by_role("row").filter(has_text=regions.names["far"])
@@ -100,14 +99,14 @@ def test_regions_and_what_they_hold_are_followed_by_keyboard(regions: Regions, c
         held.filter(has_text=f"away-{scheme}").get_by_role("link", name=f"away-{scheme}").click()
         seen.heading(f"away-{scheme}")
         steps = seen.page.locator(".steps li")
-        expect(steps).to_have_count(5, timeout=PATIENCE_MS)
+        expect(steps).to_have_count(5)
         assert steps.filter(has_text=re.compile(r"\d\d:\d\d:\d\d")).count() == 4, "all but its end"
         seen.text("it runs elsewhere")  # its log, which is that region's
         fits(seen)
     with opened(far, chromium, color_scheme=scheme) as seen:
         seen.go("regions")
         guest = seen.page.get_by_role("table", name="Held here for others").get_by_role("row")
-        expect(guest.filter(has_text=f"away-{scheme}")).to_contain_text(regions.names["home"], timeout=PATIENCE_MS)
+        expect(guest.filter(has_text=f"away-{scheme}")).to_contain_text(regions.names["home"])
         assert seen.axe() == []
     home.client.jobs.cancel(job)
     [there] = far.client.jobs.list(name=f"away-{scheme}")
@@ -115,25 +114,25 @@ def test_regions_and_what_they_hold_are_followed_by_keyboard(regions: Regions, c
 
 
 def test_a_region_that_falls_silent_is_shown_as_such_and_says_so_in_chinese(
-    regions: Regions, chromium: Browser
+    regions: Regions, chromium: Chromium
 ) -> None:
     home, far = regions.clusters["home"], regions.clusters["far"]
     with opened(home, chromium, locale="zh-CN") as seen:
         seen.go("regions")
         seen.heading("区域")
         other = seen.page.locator(".region-others > li")
-        expect(other).to_have_class("ready", timeout=PATIENCE_MS)
+        expect(other).to_have_class("ready")
         far.cluster.kill("federation", stay_down=True)
         try:
-            expect(other).to_have_class("old", timeout=PATIENCE_MS)
+            expect(other).to_have_class("old")
             expect(other).to_contain_text("已过时")
             fits(seen)
         finally:
             far.cluster.restart("federation")
-        expect(other).to_have_class("ready", timeout=PATIENCE_MS)
+        expect(other).to_have_class("ready")
 
 
-def test_a_card_is_drawn_with_the_shares_of_jobs_and_names_ones_own_alone(regions: Regions, chromium: Browser) -> None:
+def test_a_card_is_drawn_with_the_shares_of_jobs_and_names_ones_own_alone(regions: Regions, chromium: Chromium) -> None:
     far = regions.clusters["far"]
     t4, gpu = {"constraints": {"gpu_model": ["T4"]}}, {"share": "500m", "memory": "6Gi"}
     mine = far.submit(sleeper("half", resources={"gpu": gpu}, task=t4))
@@ -144,7 +143,7 @@ def test_a_card_is_drawn_with_the_shares_of_jobs_and_names_ones_own_alone(region
     with opened(far, chromium) as seen:
         seen.go("nodes/n1")
         cards = seen.page.locator(".cards > li")
-        expect(cards).to_have_count(2, timeout=PATIENCE_MS)
+        expect(cards).to_have_count(2)
         first = cards.filter(has_text="GPU-first")
         expect(first).to_contain_text("T4, 16 GiB")
         expect(first).to_contain_text("can be shared: counted, not enforced")
@@ -160,9 +159,7 @@ def test_a_card_is_drawn_with_the_shares_of_jobs_and_names_ones_own_alone(region
     with opened(far, chromium, viewer, color_scheme="dark") as seen:
         seen.go("nodes/n1")
         first = seen.page.locator(".cards > li").filter(has_text="GPU-first")
-        expect(first).to_contain_text(
-            re.compile("half.*500m.*other tenants' jobs.*250m", re.DOTALL), timeout=PATIENCE_MS
-        )
+        expect(first).to_contain_text(re.compile("half.*500m.*other tenants' jobs.*250m", re.DOTALL))
         assert seen.page.get_by_text("quarter").count() == 0
         assert seen.axe() == []
     for job in (mine, theirs):

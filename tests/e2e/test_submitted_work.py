@@ -21,7 +21,7 @@ CES = (sys.executable, "-c", "from ces_client.cli.app import main; main()")
 TIMING = Timing(lease_s=7, lease_margin_s=3, unreachable_s=4)
 SETTINGS = {"CES_CHECKPOINT_COPY_S": "1", "CES_RESIZE_S": "1"}
 PATIENCE_S = 240  # four processes import torch on two cores
-UPDATES = 60
+UPDATES = 40
 TRAIN = ("train", "es", "--env", "placement", "--seed", "3", "--updates", UPDATES, "--evaluate-every", UPDATES)
 SMALL = ("--pairs", 4, "--width", 16, "--validation", 2)
 BENCH = ("bench", "longrun", "--regime", "thesis", "--loads", "0.9,1.1", "--nodes", 6, "--jobs", 20, "--repeats", 3)

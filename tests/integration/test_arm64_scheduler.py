@@ -14,7 +14,7 @@ from fault_cluster import FaultCluster, running, star, wait_for
 
 from ces_core.learned.policy import SHIPPED, load_policy
 
-pytestmark = [pytest.mark.needs("root", "arm64"), pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("root", "arm64"), pytest.mark.timeout(600)]
 READY_S = 300.0  # it is emulated
 RING = {
     "name": "ring",

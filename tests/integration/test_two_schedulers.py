@@ -10,7 +10,7 @@ from fault_cluster import running, star, wait_for
 
 from ces_common.states import JOB_OVER
 
-JOBS = 24
+JOBS = 16
 
 
 def small_job(number: int) -> dict[str, object]:

@@ -1,13 +1,21 @@
-"""Compiles what training runs, before several processes of tests need it at once. Nothing where torch is missing."""
+"""Compiles what training of the named kinds runs, before several processes of tests need it at once. Nothing where
+torch is missing."""
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-SMALL = {"updates": 1, "problems": 6, "group": 4, "minibatch_size": 64}
+SMALL = {"updates": 1, "problems": 6, "minibatch_size": 64}
+JUDGED = {"updates": 1, "episodes": 2, "limit": 60, "gradient_steps": 1, "batch_size": 4}
 WIDTH = {"width": 16, "validation": 3}
+KINDS = {
+    "placement": [("ppo", "placement", SMALL | {"group": 4}, WIDTH), ("imitation", "placement", JUDGED, WIDTH)],
+    "thesis": [("ppo", "thesis", SMALL, WIDTH)],
+    "team": [("mappo", "tapfinger", SMALL | {"problems": 1}, {"width": 8, "validation": 1})],
+}
 
 
 def main() -> None:
@@ -16,11 +24,9 @@ def main() -> None:
     from ces_rl.run import Run, train
 
     with TemporaryDirectory() as folder:
-        train(Run.make("ppo", "placement", 1, SMALL, WIDTH, Path(folder) / "placement"))
-        thesis = {name: value for name, value in SMALL.items() if name != "group"}
-        train(Run.make("ppo", "thesis", 1, thesis, WIDTH, Path(folder) / "thesis"))
-        team = {"updates": 1, "problems": 1, "minibatch_size": 64}
-        train(Run.make("mappo", "tapfinger", 1, team, {"width": 8, "validation": 1}, Path(folder) / "tapfinger"))
+        for kind in sys.argv[1:]:
+            for algorithm, env, settings, place in KINDS[kind]:
+                train(Run.make(algorithm, env, 1, settings, place, Path(folder) / kind / algorithm))
 
 
 if __name__ == "__main__":

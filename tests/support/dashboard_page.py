@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from own_network import OwnNetwork, own_network
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 PATIENCE_MS = 60_000
 PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "audit")
@@ -30,11 +31,28 @@ addEventListener("securitypolicyviolation", (event) => {
 """
 
 
+@dataclass(frozen=True)
+class Chromium:
+    """``network``: the one that the browser is in; None: the machine's, where no other one may be made."""
+
+    browser: Browser
+    network: OwnNetwork | None
+
+    def reaching(self, port: int) -> AbstractContextManager[None]:
+        """While this lasts, the browser finds at a port of its own loopback what is at that port of the machine's."""
+        return self.network.way_out(port) if self.network else nullcontext()
+
+
 @contextmanager
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
+def browser() -> Iterator[Chromium]:
+    """In a network whose devices stay as they are, whatever other tests do, where that may be made."""
+    expect.set_options(timeout=PATIENCE_MS)
+    with ExitStack() as open_things:
+        network = open_things.enter_context(own_network())
+        with network.entered() if network else nullcontext():  # playwright's own process starts the browser
+            play = open_things.enter_context(sync_playwright())
         started = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        yield started
+        yield Chromium(started, network)
         started.close()
 
 
@@ -96,10 +114,10 @@ class Tab:
 
 
 @contextmanager
-def tab(browser: Browser, address: str, **options: object) -> Iterator[Tab]:
+def tab(chromium: Chromium, address: str, **options: object) -> Iterator[Tab]:
     """A browser of its own, led to an address; after the block nothing may have gone wrong."""
     parts = urlsplit(address)
-    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context = chromium.browser.new_context(**options)  # type: ignore[arg-type]
     context.add_init_script(VIOLATIONS)
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
@@ -116,12 +134,10 @@ def tab(browser: Browser, address: str, **options: object) -> Iterator[Tab]:
     page.on("console", said)
     page.on("request", asked)
     page.on("pageerror", lambda error: made.problems.append(f"error: {error}"))
-    page.goto(address)
-    try:
+    with chromium.reaching(parts.port or 80), closing(context):
+        page.goto(address)
         yield made
         made.check()
-    finally:
-        context.close()
 
 
 class Open(Protocol):

@@ -44,7 +44,7 @@ def modules() -> Iterator[Modules]:
 
 
 def _empty_page(open_things: ExitStack) -> Page:
-    page = open_things.enter_context(browser()).new_page()
+    page = open_things.enter_context(browser()).browser.new_page()
     page.route(f"{ORIGIN}/**", _answer)
     page.goto(f"{ORIGIN}/ui/")
     return page

@@ -23,6 +23,7 @@ APART = {
     "unit/test_at_most_once.py",
 }
 KINDS = ("e2e", "integration", "contract", "unit")
+SHARED = "_shared"  # the fixture in e2e/conftest.py
 
 
 class Scheduler(LoadScopeScheduling):
@@ -34,9 +35,13 @@ class Scheduler(LoadScopeScheduling):
 
 
 def put_in_order(items: list[pytest.Item], root: Path) -> None:
-    """The kinds of tests that wait most first, and of each kind the largest files: short unit tests fill the end."""
+    """The kinds of tests that wait most first, and of each kind the largest files: short unit tests fill the end. Files
+    whose tests share a worker's cluster come before others of their kind, so that it need not live long."""
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: (KINDS.index(_kind(item, root)), -sizes[item.path], item.path))
+    sharing = {item.path for item in items if SHARED in getattr(item, "fixturenames", ())}
+    items.sort(
+        key=lambda item: (KINDS.index(_kind(item, root)), item.path not in sharing, -sizes[item.path], item.path)
+    )
 
 
 def _kind(item: pytest.Item, root: Path) -> str:
