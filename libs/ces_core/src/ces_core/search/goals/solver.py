@@ -36,7 +36,7 @@ FIRST_TRIES = 10
 """Constructions that are made whatever the limit, until one is complete."""
 DIAGNOSIS_S = 0.1
 """Time that is added where no plan was found."""
-PROGRAM_S = 4e-4
+PROGRAM_S = 1e-4
 """Estimated time of the linear program for each flow."""
 PROGRAMS = 0.3
 """Share of a time limit that is kept for linear programs, at most."""

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ces_core.compiled.jit import compiled, inner, lent
-from ces_core.model.problem import BoolArray
+from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 from ces_core.search.annealing import uniform
 from ces_core.search.goals.compiled.rates import route, settle
@@ -24,14 +24,16 @@ from ces_core.search.goals.compiled.state import (
     LATE,
     SCRATCH,
     TRIAL,
+    WORKS,
     GoalState,
     carry,
     clear,
     duplicate,
+    message_ms,
     put,
     value,
 )
-from ces_core.search.goals.compiled.view import GoalView
+from ces_core.search.goals.compiled.view import BANDWIDTH, GoalView
 
 MOST = 5
 """Units that leave their nodes together, at most; more where some have no place."""
@@ -41,6 +43,13 @@ NEIGHBOUR = 0.8
 """Probability that it is one with a flow to a unit that leaves."""
 LOUDEST, QUIETEST = 1e-2, 1e-5
 """The noise of a variation, in J, is drawn between these, evenly by its logarithm."""
+CAREFUL = 0.5
+"""Probability of a variation that prices what hard goals limit, so that no node is taken that leaves too little for the
+units that are still to be placed."""
+LEAST_LEAN, MOST_LEAN = 0.3, 30.0
+"""That price lies between these, evenly by its logarithm: in J, for a halving of reliability, roughly."""
+LEAST_HASTE, MOST_HASTE = 0.01, 1.0
+"""Likewise for the whole time until a hard deadline."""
 PATIENCE = 40
 """Variations for each unit without improvement, after which it goes on from the best plan."""
 SWEEPS = 6
@@ -59,6 +68,8 @@ def improve(goal: GoalView, state: GoalState, heat: float, limit: int) -> int:
     units = len(goal.fits)
     leaving = np.empty(units, dtype=np.int64)
     away = np.zeros(units, dtype=np.bool_)
+    promises, luck = np.empty(len(goal.nodes)), np.empty(len(goal.nodes))
+    chain_ms = np.empty(len(goal.chain_fixed))
     seen = 0
     if state.stalled[0] < 0:
         _refresh(goal, state, CURRENT)
@@ -70,13 +81,16 @@ def improve(goal: GoalView, state: GoalState, heat: float, limit: int) -> int:
         for i in range(count):
             _take_off(goal, state, TRIAL, leaving[i])
             away[leaving[i]] = False
+        lean = _price(state, LEAST_LEAN, MOST_LEAN) if len(goal.log_node) > 0 else 0.0
+        haste = _price(state, LEAST_HASTE, MOST_HASTE) if goal.hard.any() else 0.0
         for i in range(count):
-            seen += _put_back(goal, state, leaving[i], noise)
+            seen += _put_back(goal, state, leaving[i], (noise, lean, haste), promises, luck, chain_ms)
         settle(goal, state, TRIAL, False)
         worth = _worth(goal, state, TRIAL)
         state.score[TRIAL] = worth
         state.stalled[0] += 1
-        if worth > state.score[CURRENT] + heat * math.log(max(uniform(state.random), 1e-12)):
+        before = state.score[CURRENT]
+        if worth > before + _unit(before) * heat * math.log(max(uniform(state.random), 1e-12)):
             _refresh(goal, state, TRIAL)
             duplicate(state, TRIAL, CURRENT)
         _keep(goal, state)
@@ -146,26 +160,110 @@ def _take_off(goal: GoalView, state: GoalState, s: int, u: int) -> None:
 
 
 @inner
-def _put_back(goal: GoalView, state: GoalState, u: int, noise: float) -> int:
-    """Puts a unit where J is highest, in the slot TRIAL; nowhere if it has no place. Returns the number of nodes tried,
-    at least 1."""
-    best, tried = -math.inf, 0
+def _price(state: GoalState, least: float, most: float) -> float:
+    if uniform(state.random) > CAREFUL:
+        return 0.0
+    price: float = least * (most / least) ** uniform(state.random)
+    return price
+
+
+@inner
+def _unit(worth: float) -> float:
+    """What noise is measured in: J, or how far goals are broken while they are."""
+    return LATE if worth < -0.5 * LATE else 1.0
+
+
+@inner
+def _put_back(
+    goal: GoalView,
+    state: GoalState,
+    u: int,
+    taste: tuple[float, float, float],
+    promises: FloatArray,
+    luck: FloatArray,
+    chain_ms: FloatArray,
+) -> int:
+    """Puts a unit where J is highest, by ``taste``: noise and the prices of hard goals; in the slot TRIAL, and nowhere
+    if it has no place. Nodes are looked at by what they promise. Returns the number of nodes tried, at least 1."""
+    tried, best = 0, -math.inf
     for n in range(len(goal.nodes)):
-        if not goal.fits[u, n] or not _holds(goal, state, u, n):
-            continue
-        tried += 1
+        promises[n] = -math.inf
+        if goal.fits[u, n] and _holds(goal, state, u, n):
+            tried += 1
+            # The largest of values with Gumbel noise is a draw by their softmax.
+            luck[n] = -taste[0] * math.log(max(-math.log(max(uniform(state.random), 1e-12)), 1e-12))
+            promises[n] = _promise(goal, state, u, n, taste, luck[n], chain_ms)
+    while True:
+        n = int(np.argmax(promises))
+        if promises[n] <= best:
+            break
+        promises[n] = -math.inf
         duplicate(state, TRIAL, SCRATCH)
-        if not _try(goal, state, SCRATCH, u, n):
-            continue
-        # The largest of values with Gumbel noise is a draw by their softmax.
-        luck = -math.log(max(-math.log(max(uniform(state.random), 1e-12)), 1e-12))
-        worth = value(goal, state, SCRATCH) + noise * luck
-        if worth > best:
-            best = worth
-            duplicate(state, SCRATCH, CHOSEN)
+        if _try(goal, state, SCRATCH, u, n):
+            worth = _tasted(goal, state, SCRATCH, taste, luck[n])
+            if worth > best:
+                best = worth
+                duplicate(state, SCRATCH, CHOSEN)
     if best > -math.inf:
         duplicate(state, CHOSEN, TRIAL)
     return max(tried, 1)
+
+
+@inner
+def _tasted(goal: GoalView, state: GoalState, s: int, taste: tuple[float, float, float], luck: float) -> float:
+    """J with noise, less the prices of what hard goals limit."""
+    worth = value(goal, state, s)
+    worth += luck * _unit(worth)
+    if taste[1] > 0.0:
+        worth += taste[1] * state.sums[s, WORKS]
+    if taste[2] > 0.0:
+        for g in range(len(goal.deadline)):
+            longest = 0.0
+            for k in range(goal.class_first[g], goal.class_first[g + 1]):
+                longest = max(longest, state.chain_ms[s, k])
+            if goal.hard[g]:
+                worth -= taste[2] * longest / goal.deadline[g]
+    return worth
+
+
+@inner
+def _promise(
+    goal: GoalView,
+    state: GoalState,
+    u: int,
+    n: int,
+    taste: tuple[float, float, float],
+    luck: float,
+    chain_ms: FloatArray,
+) -> float:
+    """Roughly the most that the unit can be worth on the node: its flows fully satisfied, by the least delay."""
+    for k in range(len(chain_ms)):
+        chain_ms[k] = state.chain_ms[TRIAL, k]
+    for i in range(goal.unit_first[u], goal.unit_first[u + 1]):
+        put(goal, state, TRIAL, goal.unit_tasks[i], n, 1)
+    gain = 0.0
+    for i in range(goal.unit_flows_first[u], goal.unit_flows_first[u + 1]):
+        f = goal.unit_flows[i]
+        src, dst = goal.flow_src[f], goal.flow_dst[f]
+        if (src >= 0 and state.node_of[TRIAL, src] < 0) or (dst >= 0 and state.node_of[TRIAL, dst] < 0):
+            continue
+        gain += goal.aims[BANDWIDTH]
+        end = state.node_of[TRIAL, dst] if dst >= 0 else -1 - dst
+        ms, least = 0.0, math.inf
+        if src >= 0:
+            least = 0.0 if state.node_of[TRIAL, src] == end else goal.near[state.node_of[TRIAL, src], end]
+        for j in range(goal.sources_first[f], goal.sources_first[f + 1]):
+            least = min(least, goal.near[goal.sources[j], end])
+        if least > 0.0:
+            ms = least + message_ms(goal, f, goal.high[f])
+        for k in range(len(chain_ms)):
+            state.chain_ms[TRIAL, k] += goal.passes[f, k] * ms
+    worth = gain + _tasted(goal, state, TRIAL, taste, luck)
+    for i in range(goal.unit_first[u], goal.unit_first[u + 1]):
+        put(goal, state, TRIAL, goal.unit_tasks[i], n, -1)
+    for k in range(len(chain_ms)):
+        state.chain_ms[TRIAL, k] = chain_ms[k]
+    return worth
 
 
 @inner

@@ -16,11 +16,13 @@ from ces_core.model.problem import BoolArray, FloatArray, Problem
 from ces_core.model.service import ROUNDING, Service
 from ces_core.model.topology import IntArray
 from ces_core.placement.candidates import Rule, candidates
-from ces_core.placement.view import problem_view
+from ces_core.placement.view import ProblemView, problem_view
 from ces_core.search.goals.domains import narrowed
 
 FASTEST = 4
 """So many nodes where a task's work takes least are always candidates."""
+FAR = 1e9
+"""In ms."""
 IMPOSSIBLE = -1e3
 """The logarithm of a reliability of 0."""
 BALANCE, BANDWIDTH, TIME, WATT, CONSTANT = range(5)
@@ -69,6 +71,7 @@ class GoalView(NamedTuple):
     path_resource: IntArray
     path_times: FloatArray
     delay: FloatArray  # (R,) ms
+    near: FloatArray  # (C, C) ms of the path with the least delay; FAR where there is none
     link_w: FloatArray  # (R,) watts for a unit of bandwidth
     # Goals.
     chain_fixed: FloatArray  # (K,) ms
@@ -98,6 +101,7 @@ def goal_view(problem: Problem, service: Service, seed: int, rule: Rule) -> Goal
     constant = weights.energy + per_watt * low
     constant += (0.0 if soft else weights.time) + (0.0 if problem.flows else weights.bandwidth)
     media = len(cluster.medium_capacity)
+    delay = np.append(profile.delay_ms, np.zeros(media))
     sources = _sources(problem, nodes)
     tracked = goals.least_reliability > 0
     units = _units(service)
@@ -143,7 +147,8 @@ def goal_view(problem: Problem, service: Service, seed: int, rule: Rule) -> Goal
         path_first=view.path_first,
         path_resource=view.path_resource,
         path_times=view.path_times,
-        delay=np.append(profile.delay_ms, np.zeros(media)),
+        delay=delay,
+        near=_near(view, delay),
         link_w=np.append(service.link_w, np.zeros(media)),
         chain_fixed=np.array([goals.chains[c].fixed_ms for c in chains], dtype=np.float64),
         class_first=np.array(
@@ -206,6 +211,15 @@ def _sources(problem: Problem, nodes: IntArray) -> list[IntArray]:
         ends = [] if src >= 0 else [-1 - src] if flow.sources is None else [index[name] for name in flow.sources]
         found.append(np.searchsorted(nodes, np.array(ends, dtype=np.int64)).astype(np.int64))
     return found
+
+
+def _near(view: ProblemView, delay: FloatArray) -> FloatArray:
+    """The least delay over the paths of each pair of candidates."""
+    total = np.append(0.0, np.cumsum(delay[view.path_resource]))
+    paths = np.append(total[view.path_first[1:]] - total[view.path_first[:-1]], FAR)
+    count, first = len(view.nodes), view.pair_first[:-1]
+    near: FloatArray = np.minimum.reduceat(paths, first) if count else np.zeros(0)
+    return np.where(view.pair_first[1:] > first, near, FAR).reshape(count, count)
 
 
 def _moved(problem: Problem, service: Service) -> FloatArray:
