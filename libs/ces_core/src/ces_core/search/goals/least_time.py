@@ -5,6 +5,8 @@ if nothing else were placed. No plan is faster.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ces_core.model.problem import SLACK, BoolArray, FloatArray, Problem
@@ -29,11 +31,14 @@ class LeastTime:
         self.free = problem.cluster.bandwidth_free + SLACK * problem.cluster.bandwidth_capacity
 
     def of(self, c: int) -> tuple[float, tuple[Step, ...]] | None:
-        """The least ms of chain ``c`` with the steps that it takes; infinite where there is no way. None: too large."""
+        """The least ms of chain ``c`` with the steps that it takes; infinite where there is no way, without steps where a
+        task has no node. None: too large."""
         service = self.service
         tasks, flows = service.chain_tasks[c], service.chain_flows[c]
         ends = [(int(self.problem.flow_src[f]), int(self.problem.flow_dst[f])) for f in flows]
         involved = {*tasks, *(end for pair in ends for end in pair if end >= 0)}
+        if not all(len(self.homes[t]) for t in involved):
+            return math.inf, ()
         if any(len(self.homes[a]) * len(self.homes[b]) > LARGEST for a, b in ends if a >= 0 and b >= 0):
             return None
         factors = [self._task(t) for t in tasks] + [self._flow(f, *pair) for f, pair in zip(flows, ends, strict=True)]
