@@ -41,7 +41,7 @@ ANOTHER = 0.55
 """Probability of each after the first."""
 NEIGHBOUR = 0.8
 """Probability that it is one with a flow to a unit that leaves."""
-LOUDEST, QUIETEST = 1e-2, 1e-5
+LOUDEST, QUIETEST = 0.2, 1e-5
 """The noise of a variation, in J, is drawn between these, evenly by its logarithm."""
 CAREFUL = 0.5
 """Probability of a variation that prices what hard goals limit, so that no node is taken that leaves too little for the
