@@ -199,7 +199,8 @@ class Service:
     @cached_property
     def idle_w(self) -> FloatArray:
         """(N,): what each node draws with its CPU in use as now."""
-        return self._power_w(self.use_before[None, :])[0]
+        power: FloatArray = self._power_w(self.use_before[None, :])[0]
+        return power
 
     def _power_w(self, use: FloatArray) -> FloatArray:
         """(rows, N): power of each node at the shares ``use`` (rows, N) of its CPU."""

@@ -31,7 +31,7 @@ class LeastTime:
         self.free = problem.cluster.bandwidth_free + SLACK * problem.cluster.bandwidth_capacity
 
     def of(self, c: int) -> tuple[float, tuple[Step, ...]] | None:
-        """The least ms of chain ``c`` with the steps that it takes; infinite where there is no way, without steps where a
+        """The least ms of chain ``c`` with its steps; infinite where there is no way, without steps where a
         task has no node. None: too large."""
         service = self.service
         tasks, flows = service.chain_tasks[c], service.chain_flows[c]

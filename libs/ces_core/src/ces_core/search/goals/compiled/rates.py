@@ -33,7 +33,8 @@ NEAR = 1e-4
 def best_rate(goal: GoalView, state: GoalState, s: int, f: int, q: int) -> float:
     """The best rate of a flow, which is not carried now, on a path; -1 where its minimum does not fit."""
     first, last = goal.path_first[q], goal.path_first[q + 1]
-    wide, low = float(goal.high[f]), float(goal.low[f])
+    wide: float = goal.high[f]
+    low: float = goal.low[f]
     if first == last:
         return wide
     slope, step, squares, cross, delay = 0.0, 0.0, 0.0, 0.0, 0.0

@@ -242,7 +242,7 @@ def value(goal: GoalView, state: GoalState, s: int) -> float:
     for row in range(2):
         spread += goal.weights[row] * deviation(sums[s, 2 * row], sums[s, 2 * row + 1], goal.node_count[row])
     spread += goal.weights[2] * deviation(sums[s, LINKS], sums[s, LINKS_SQUARES], goal.link_sums[0])
-    total = float(aims[CONSTANT]) + aims[BALANCE] * (1.0 - spread) + aims[BANDWIDTH] * sums[s, SATISFIED]
+    total: float = aims[CONSTANT] + aims[BALANCE] * (1.0 - spread) + aims[BANDWIDTH] * sums[s, SATISFIED]
     total -= aims[WATT] * sums[s, WATTS] + sums[s, MOVES]
     broken = 0.0
     if sums[s, WORKS] < goal.log_least:
