@@ -19,17 +19,19 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.energy import Energy
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
 from ces_common.messages.scores import NodeScores
 from ces_common.messages.speeds import JobSpeeds
-from ces_common.quantities import Bandwidth
+from ces_common.quantities import Bandwidth, Latency
 from ces_common.shares import LinkKind
 from ces_common.states import AllocationState, JobState
 
 T = TypeVar("T")
 MAX_LINKS = 65536  # in a topology file
 MAX_MEDIA = 4096
+LONGEST_DELAY = 60 * 10**6  # microseconds of a link
 
 
 class Page(Message, Generic[T]):
@@ -242,6 +244,7 @@ class NodeView(Message):
     network: str
     confinement: Confinement | None = None  # of its workers; None until its agent has told
     scores: NodeScores | None = None  # how fast it is; None where its agent has not measured
+    profile: NodeProfile | None = None  # where it is and what it draws; None where its agent was not told
     host_address: str
     subnet: str
     datasets: list[str] = []  # what jobs may read there
@@ -274,6 +277,7 @@ class LinkView(Message):
     measured: int | None = None
     measured_at: datetime | None = None
     round_trip_s: float | None = None
+    delay: int = 0  # microseconds, one way, as configured
     availability: Availability | None = None  # None until something was learned of it
     last_up: int | None = None
 
@@ -334,11 +338,13 @@ class PlanForecast(PlanAnswer):
 
 
 class TopologyLink(Document):
-    """A link in a topology file. ``both``: a wire, that is, the link back as well."""
+    """A link in a topology file. ``both``: a wire, that is, the link back as well. ``delay``: one way, in
+    microseconds."""
 
     src: NodeName
     dst: NodeName
     bandwidth: Bandwidth
+    delay: Annotated[Latency, Field(le=LONGEST_DELAY)] = 0
     both: bool = True
     kind: LinkKind = "veth"
     medium: NodeName | None = None
