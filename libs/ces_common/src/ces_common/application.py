@@ -275,4 +275,3 @@ def access_ms(route: Route, users: Mapping[str, User], messages: Mapping[tuple[s
         if access.bandwidth is not None:
             total += messages.get(flow, 0) * 8000 / access.bandwidth
     return total
-

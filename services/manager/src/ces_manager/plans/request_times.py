@@ -50,7 +50,9 @@ def request_misfit(
         took[task.name] = _service_us(task.work, task.cpu, residual.nodes[name])
         load = rates.get(task.name, 0.0) * took[task.name] / 1e6
         if load > MOST_LOAD * (1 + ROUNDING):
-            return Misfit(Obstacle.NODE, f"{task.name} would be loaded to {load:.3g} on node {name}, {MOST_LOAD} at most")
+            return Misfit(
+                Obstacle.NODE, f"{task.name} would be loaded to {load:.3g} on node {name}, {MOST_LOAD} at most"
+            )
         took[task.name] /= 1 - load
         if task.work.longest is not None and took[task.name] > task.work.longest * (1 + ROUNDING):
             slow = f"{task.name} would take {took[task.name] / 1000:.4g} ms on node {name}"
