@@ -43,12 +43,12 @@ def test_times_are_those_of_the_equations() -> None:
     (loop,) = answer.requests
     assert (loop.name, loop.deadline_ms, loop.hard) == ("loop", 60.0, True)
     assert loop.time_ms == pytest.approx(44.0)
-    assert {step.what: pytest.approx(step.ms) for step in loop.steps} == {
-        "access": 2.0,
-        "detect-0 on gate1": 25.0,
-        "roof1 -> gate1": 13.0,
-        "gate1 -> roof1": 4.0,
-    }
+    assert [(step.what, pytest.approx(step.ms)) for step in loop.steps] == [
+        ("access", 2.0),
+        ("roof1 -> gate1", 13.0),
+        ("detect-0 on gate1", 25.0),
+        ("gate1 -> roof1", 4.0),
+    ]
 
 
 def test_time_that_counts_moves_work_to_where_requests_are_faster() -> None:
@@ -86,7 +86,7 @@ def test_the_least_delay_may_be_the_longer_way() -> None:
     ]
     others = [link for link in links if (link.src, link.dst) not in {(each.src, each.dst) for each in shortcut}]
     answer = planned(inspection_file(objective={"time": 1.0}), street(gate1=1.0), [*others, *shortcut])
-    assert [flow.path for flow in answer.flows][0] == ["roof1", "switch1", "rack1", "gate1"]
+    assert answer.flows[0].path == ["roof1", "switch1", "rack1", "gate1"]
 
 
 def test_a_user_is_at_the_nearest_node_that_covers_it() -> None:
@@ -131,7 +131,8 @@ def test_a_cluster_of_which_nothing_is_known_has_no_profile() -> None:
 def test_watts_become_a_line_or_a_curve() -> None:
     line = node_profile(node("a", profile={"power": [3, 9]}))
     curve = node_profile(node("a", profile={"power": [float(i) for i in range(11)]}))
-    assert line is not None and curve is not None
+    assert line is not None
+    assert curve is not None
     assert (line.idle_w, line.peak_w, line.power_w) == (3, 9, None)
     assert curve.power_w == tuple(range(11))
 

@@ -40,7 +40,8 @@ def access_node(at: Location, nodes: Iterable[Profiled]) -> str:
         if all(node.name != at.node for node in nodes):
             raise Uncovered(f"no node is named {at.node}; ces get nodes lists those that have joined")
         return at.node
-    assert at.lat is not None and at.lon is not None
+    assert at.lat is not None
+    assert at.lon is not None
     place = Position(lat=at.lat, lon=at.lon)
     reach = [
         (distance_m(place, each.profile.position), each.profile.coverage or 0.0, each.name)
@@ -54,8 +55,8 @@ def access_node(at: Location, nodes: Iterable[Profiled]) -> str:
         raise Uncovered("no node says where it is; set CES_NODE_POSITION and CES_NODE_COVERAGE on one, or give at.node")
     metres, coverage, name = min(reach, key=lambda each: (each[0] - each[1], each[2]))
     raise Uncovered(
-        f"no node covers {at.lat:g}, {at.lon:g}; the nearest, {name}, is {metres:.0f} m away and reaches {coverage:.0f} "
-        "m: move the user, or give at.node"
+        f"no node covers {at.lat:g}, {at.lon:g}; the nearest, {name}, is {metres:.0f} m away and reaches "
+        f"{coverage:.0f} m: move the user, or give at.node"
     )
 
 

@@ -1,8 +1,8 @@
 """Quantities as people write them, and the integers that CES computes with.
 
 CPU and memory follow Kubernetes (``500m``, ``1.5``, ``256Mi``), bandwidth follows tc (``10Mbit``, ``1Gbit``), a
-duration has one unit (``90s``, ``45m``, ``1.5h``). What a request takes is in ms (``5ms``, ``800us``), what it costs in
-reference units (``35ru``): one is a millisecond of the reference core. Inside and on the wire: millicores, bytes, bit/s,
+duration has one unit (``90s``, ``45m``, ``1.5h``). What a request takes is written ``5ms`` or ``800us``, what it costs
+``35ru``: a reference unit is a millisecond of the reference core. Inside and on the wire: millicores, bytes, bit/s,
 seconds and, of a request, microseconds as integers.
 """
 

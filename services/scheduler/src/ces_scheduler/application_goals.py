@@ -13,9 +13,11 @@ from ces_common.application import access_ms, request_rates, routes_of
 from ces_common.jobfile import Task
 from ces_common.messages.events import Reason
 from ces_common.messages.records import JobRecord, NodeRecord
+from ces_common.messages.request_times import RequestTime
 from ces_common.states import JobState
 from ces_core.model.goals import Chain, Goals, ObjectiveWeights, Units
 from ces_core.model.profiles import LinkProfile, NodeProfile, TaskProfile, Work
+from ces_core.model.service import RequestTime as CoreTime
 
 UNITS = Units(core=1000.0, mbit=1e6)
 """Millicores and bit/s."""
@@ -80,6 +82,28 @@ def goals_of(job: JobRecord) -> Goals | None:
         ),
         weights=ObjectiveWeights() if job.objective is None else ObjectiveWeights(**job.objective.model_dump()),
     )
+
+
+def request_times(job: JobRecord, times: Sequence[CoreTime]) -> list[RequestTime]:
+    """What requests take, as the core has worked it out, with the parts in the order in which a request meets them:
+    the core names tasks before flows."""
+    routes = {route.request.name: route for route in routes_of(job.requests, job.tasks)} if times else {}
+    working = {task.name for task in job.tasks if task.work is not None}
+    found = []
+    for each in times:
+        told, steps = each.to_dict(), list(each.to_dict()["steps"])
+        route = routes[each.name]
+        worked = sum(name in working for name in route.works)
+        access = [steps.pop(0)] if len(steps) > len(route.flows) + worked else []
+        flows = steps[len(steps) - len(route.flows) :]
+        tasks = iter(steps[: len(steps) - len(route.flows)])
+        ordered = list(access)
+        for i, name in enumerate(route.steps):
+            if name in working and i < len(route.works):
+                ordered.append(next(tasks))
+            ordered += flows[i : i + 1]
+        found.append(RequestTime.model_validate(told | {"steps": ordered}))
+    return found
 
 
 def _partly_over(job: JobRecord) -> bool:

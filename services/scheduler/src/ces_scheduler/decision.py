@@ -15,9 +15,10 @@ from ces_common.messages.records import JobRecord
 from ces_common.messages.request_times import RequestTime
 from ces_core.bandwidth.bounds import composite_limit
 from ces_core.model.objective import metrics_of
-from ces_core.model.plan import Advice, Considered, Metrics, Plan
+from ces_core.model.plan import Advice, Considered, Plan
 from ces_core.queue.jobs import WaitingJob
 from ces_core.search.diagnosis import SearchTrace
+from ces_scheduler.application_goals import request_times
 from ces_scheduler.job_problem import Lacking, Refusals, asked_by, explain_refusals, flow_plans, lacks
 from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.owner_forecast import expected_text
@@ -120,13 +121,8 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         fallback=answer.fallback if answer is not None else calls.fallback,
         sparing=answer is not None and answer.sparing,
         cards=cards,
-        requests=_request_times(metrics),
+        requests=request_times(record, () if metrics.service is None else metrics.service.requests),
     )
-
-
-def _request_times(metrics: Metrics) -> list[RequestTime]:
-    requests = () if metrics.service is None else metrics.service.requests
-    return [RequestTime.model_validate(each.to_dict()) for each in requests]
 
 
 def _refused(

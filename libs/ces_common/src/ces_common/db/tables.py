@@ -130,7 +130,8 @@ class MediumRow(Base):
 
 class LinkRow(Base):
     """A directed link. Its ends need not have joined yet: a topology may be drawn up before. ``delay``: one way, in
-    microseconds, as configured. ``state``: as its source says, up until it has said so. ``measured``: capacity found by the last active probe, with the round-trip time."""
+    microseconds, as configured. ``state``: as its source says, up until it has said so. ``measured``: capacity found by
+    the last active probe, with the round-trip time."""
 
     __tablename__ = "links"
     src: Mapped[str] = mapped_column(String(63), primary_key=True)

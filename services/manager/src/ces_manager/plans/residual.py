@@ -20,7 +20,7 @@ Amounts = tuple[int, int, int, int]  # millicores, bytes, whole GPUs, thousandth
 _IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
 _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
 _LINKS = select(
-    LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.measured, LinkRow.medium, LinkRow.state, LinkRow.delay
+    *(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.measured, LinkRow.medium, LinkRow.state, LinkRow.delay)
 ).where(LinkRow.src.in_(_IN_NAMES))
 _HELD = (
     select(
