@@ -14,8 +14,8 @@ from ces_common.fields import Document, EndName, Name, NodeName
 from ces_common.quantities import Bandwidth, Latency, WorkAmount
 
 MAX_USERS: Final = 64
-MAX_REQUESTS: Final = 64  # classes of requests
-MAX_CHAIN: Final = 64  # tasks that a request passes
+MAX_REQUESTS: Final = 32  # classes of requests: their ways are told to workers in one variable
+MAX_CHAIN: Final = 32  # tasks that a request passes
 LONGEST_WAIT: Final = 3600 * 10**6  # microseconds of a deadline, an access, or a task's limit
 MOST_WORK: Final = 3600 * 10**6  # microseconds of the reference core for one request
 FASTEST: Final = 1e5  # requests a second
