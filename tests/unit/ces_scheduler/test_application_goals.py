@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from applications import inspection_file, request, street, street_links
-from cluster_state import NOW, job, node, view_of
-from queue_looks import placing
+from cluster_state import MBIT, NOW, job, node, view_of
+from queue_looks import decided, placing
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.queries import PlanAnswer
@@ -160,3 +160,17 @@ def test_of_a_suspended_job_of_which_a_task_has_ended_no_request_is_reckoned() -
     assert goals is not None
     assert goals.chains == ()
     assert task_profiles(suspended, suspended.tasks) == {}
+
+
+def test_what_is_known_of_nodes_and_links_changes_nothing_for_a_job_without_goals() -> None:
+    """The default solver's whole answer."""
+    record = job("q", tasks=3, asked=[(0, 1, MBIT, 9 * MBIT), (1, 2, MBIT, 60 * MBIT), (2, 0, MBIT, 80 * MBIT)])
+    known = offer_of(view_of(street(**SPEEDS), street_links()))
+    unknown = offer_of(view_of(street(), [link.model_copy(update={"delay": 0}) for link in street_links()]))
+    assert known.cluster.profile is not None
+    assert unknown.cluster.profile is None
+    one, other = decided(record, known).decision, decided(record, unknown).decision
+    assert one is not None
+    assert other is not None
+    assert (one.assignments, one.flows, one.metrics) == (other.assignments, other.flows, other.metrics)
+    assert (one.bound, one.considered()) == (other.bound, other.considered())

@@ -17,6 +17,7 @@ MAX_USERS: Final = 64
 MAX_REQUESTS: Final = 32  # classes of requests: their ways are told to workers in one variable
 MAX_CHAIN: Final = 32  # tasks that a request passes
 LONGEST_WAIT: Final = 3600 * 10**6  # microseconds of a deadline, an access, or a task's limit
+LONGEST_DELAY: Final = 60 * 10**6  # microseconds of a link
 MOST_WORK: Final = 3600 * 10**6  # microseconds of the reference core for one request
 FASTEST: Final = 1e5  # requests a second
 ROUNDING: Final = 1e-9  # by which the sum of weights may differ from 1

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from ces_common.application import LONGEST_DELAY
 from ces_common.deadline import JobDeadline
 from ces_common.elastic import Elastic
 from ces_common.fields import Document, NodeName
@@ -31,7 +32,6 @@ from ces_common.states import AllocationState, JobState
 T = TypeVar("T")
 MAX_LINKS = 65536  # in a topology file
 MAX_MEDIA = 4096
-LONGEST_DELAY = 60 * 10**6  # microseconds of a link
 
 
 class Page(Message, Generic[T]):
