@@ -21,6 +21,8 @@ from ces_testbed.topology import Topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
 DELAY_MS = 2.0
+SETTINGS = {"CES_SOLVER": "exact", "CES_SOLVE_TIME_LIMIT_S": "10", "CES_NO_NUMBA": "1"}
+"""``exact`` decides about goals in plain Python: it needs time, and nothing needs compiling."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,7 @@ def _delayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]
     told = star(4).model_dump(mode="json")
     links = [link | {"delay": f"{DELAY_MS:g}ms"} for link in told["links"]]
     topology = Topology.model_validate(told | {"links": links})
-    with running("app", tmp_path_factory.mktemp("app"), topology, settings={"CES_SOLVER": "exact"}) as cluster:
+    with running("app", tmp_path_factory.mktemp("app"), topology, settings=SETTINGS) as cluster:
         yield cluster
 
 
