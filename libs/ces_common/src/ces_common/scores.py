@@ -98,9 +98,9 @@ def scores_of(measured: Measured) -> NodeScores:
     )
 
 
-def speeds_of(measured: Measured) -> dict[WorkClass, float]:
+def speeds_of(measured: Measured) -> dict[str, float]:
     """Class of work -> the score of one thread, on the slowest type of core: nobody says on which a worker runs."""
-    found: dict[WorkClass, float] = {}
+    found: dict[str, float] = {}
     for each in measured.measurements:
         if each.threads == 1 and each.kind in CLASSES:
             found[each.kind] = min(score_of(each), found.get(each.kind, math.inf))
