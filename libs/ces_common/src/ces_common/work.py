@@ -1,0 +1,137 @@
+"""How much work a program does for each step, by what it took on one node, and what that takes on another. Pure.
+
+A class of work is the kind of measurement by which nodes are taken to differ for it. Which class a program is of cannot
+be seen on one node: there it has one CPU time, and by each class another work. So every class predicts, and those count
+that have predicted best so far.
+
+- CPU time of a step on node n, of class k: ``work_k / speed_nk``, where ``speed`` is that of a core while it works.
+- Cores that help: ``e = min(cores that the task may use, threads x one_n, many_n)``, where ``one`` and ``many`` are the
+  cores that one thread, and all threads together, were given while they were measured: less where a quota counts.
+- Time of a step: that for which it works, ``CPU time / e``, and that for which it waits, which is taken to be as long
+  on every node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+from typing import Final
+
+from ces_common.messages.scores import Measurement
+from ces_common.messages.work import Class, ClassWork, LearnedWork, PredictedWork, SeenWork, Span
+from ces_common.scores import speed_of
+
+CLASSES: Final[Sequence[Class]] = ("integer", "float", "matrix", "inference", "memory")
+ALIKE: Final = 0.02
+"""Classes whose errors are no further apart are not told apart."""
+BUSY: Final = 0.9
+"""A task that uses this share of the cores that it may use is taken to wait for nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpeeds:
+    """``cores``: how fast a core is while it works, by class, in rates of the reference core. ``one``, ``many``: how
+    many cores one thread, and all threads together, were given."""
+
+    cores: Mapping[Class, float]
+    one: float
+    many: float
+
+
+def speeds_of(measurements: Sequence[Measurement]) -> NodeSpeeds | None:
+    """By one thread on the fastest type of core. None where no agent has told what its threads were given."""
+    told = [each for each in measurements if each.kind in CLASSES and each.per_cpu_s is not None]
+    single = [each for each in told if each.threads == 1]
+    cores: dict[Class, float] = {}
+    for each in single:
+        speed = speed_of(each)
+        assert speed is not None
+        cores[each.kind] = max(speed, cores.get(each.kind, 0.0))
+    if not cores:
+        return None
+    widest = max(each.threads for each in told)
+    one = max(min(_given(each), 1.0) for each in single)
+    many = max(min(_given(each), float(widest)) for each in told if each.threads == widest)
+    return NodeSpeeds(cores, one, max(one, many))
+
+
+def _given(measurement: Measurement) -> float:
+    """The cores that it was given: CPU seconds for each second."""
+    assert measurement.per_cpu_s is not None
+    return median(measurement.rates) / measurement.per_cpu_s
+
+
+def work_of(cpu_ms: float, speeds: NodeSpeeds) -> dict[Class, float]:
+    """The work of a step that took so much CPU time there, by class."""
+    return {each: cpu_ms * speed for each, speed in speeds.cores.items()}
+
+
+def learned(before: LearnedWork | None, job: str, cpu_ms: float, speeds: NodeSpeeds) -> LearnedWork:
+    """With what a finished job took on one node. What was learned before predicts first, and is judged by that; then
+    the new counts as much as all that was before, of work as of error."""
+    found = dict(before.classes) if before is not None else {}
+    for each, work in work_of(cpu_ms, speeds).items():
+        known = found.get(each)
+        if known is None:
+            found[each] = ClassWork(work=work)
+            continue
+        error = abs(known.work / work - 1.0)
+        found[each] = ClassWork(
+            work=(known.work + work) / 2, error=error if known.error is None else (known.error + error) / 2
+        )
+    return LearnedWork(runs=1 + (before.runs if before is not None else 0), job=job, classes=found)
+
+
+def trusted(classes: Mapping[Class, ClassWork], there: Collection[Class]) -> list[Class]:
+    """Of those that the other node has, the ones that have predicted best; all of them where none has predicted."""
+    common = [each for each in classes if each in there]
+    errors = {each: error for each in common if (error := classes[each].error) is not None}
+    if not errors:
+        return common
+    least = min(errors.values())
+    return [each for each, error in errors.items() if error <= least + ALIKE]
+
+
+def threads_of(seen: SeenWork) -> int:
+    """How many threads work at once, as far as the cores that were used tell."""
+    return max(math.ceil(seen.cpu.ms / seen.step - 0.05), 1) if seen.step > 0 else 1
+
+
+def cores_for(cores: float, threads: int, speeds: NodeSpeeds) -> float:
+    """The cores that help there. ``cores``: that the task may use."""
+    return min(cores, threads * speeds.one, speeds.many)
+
+
+def predicted(
+    node: str, classes: Mapping[Class, ClassWork], there: NodeSpeeds, seen: SeenWork | None, here: NodeSpeeds | None
+) -> PredictedWork | None:
+    """What a step takes on ``node``, which is ``there``. ``seen``: what it took on a node that is ``here``; without,
+    only the CPU time is predicted. None where no class was measured there. The interval spans the trusted classes,
+    widened by what their CPU time varied by and by their error."""
+    chosen = trusted(classes, there.cores)
+    if not chosen:
+        return None
+    times = [classes[each].work / there.cores[each] for each in chosen]
+    error = max((classes[each].error or 0.0 for each in chosen), default=0.0)
+    low, high = (seen.cpu.low / seen.cpu.ms, seen.cpu.high / seen.cpu.ms) if seen and seen.cpu.ms > 0 else (1.0, 1.0)
+    cpu = Span(
+        ms=geometric_mean(times) if min(times) > 0 else 0.0,
+        low=min(times) * low * max(1.0 - error, 0.0),
+        high=max(times) * high * (1.0 + error),
+    )
+    return PredictedWork(node=node, cpu=cpu, step=_step(cpu, there, seen, here), classes=chosen)
+
+
+def _step(cpu: Span, there: NodeSpeeds, seen: SeenWork | None, here: NodeSpeeds | None) -> Span | None:
+    if seen is None or here is None or seen.step <= 0:
+        return None
+    threads = threads_of(seen)
+    e_here, e_there = (cores_for(seen.cores, threads, speeds) for speeds in (here, there))
+    working = seen.cpu.ms / e_here
+    if working >= BUSY * seen.step:
+        waiting, stretch = 0.0, seen.step / working
+    else:
+        waiting, stretch = seen.step - working, 1.0
+    return Span(**{name: waiting + stretch * getattr(cpu, name) / e_there for name in ("ms", "low", "high")})
