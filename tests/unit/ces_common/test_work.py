@@ -122,9 +122,30 @@ def test_the_cores_that_a_task_may_use_hold_everywhere() -> None:
     assert cores_for(3.0, 2, node(one=0.9, many=4)) == pytest.approx(1.8)
 
 
-@pytest.mark.parametrize(("cpu", "threads"), [(1.0, 1), (10.0, 1), (10.4, 1), (19.0, 2), (20.0, 2), (21.0, 3)])
-def test_threads_are_guessed_by_the_cores_in_use(cpu: float, threads: int) -> None:
-    assert threads_of(seen(cpu=cpu, step=10.0)) == threads
+@pytest.mark.parametrize(
+    ("cpu", "cores", "given", "threads"),
+    [
+        (10.0, 4.0, 1.0, [1]),
+        (10.4, 4.0, 1.0, [1]),
+        (20.0, 2.0, 1.0, [2]),
+        (5.0, 2.0, 1.0, []),  # it waits
+        (5.0, 2.0, 0.5, [1, 2]),  # it was given half a core, which two would not have been given more of
+        (2.5, 0.25, 1.0, [1]),
+    ],
+)
+def test_threads_are_those_that_would_have_been_given_no_more(
+    cpu: float, cores: float, given: float, threads: list[int]
+) -> None:
+    many = 0.5 if given < 1 else 4.0
+    assert threads_of(seen(cpu=cpu, step=10.0, cores=cores), node(one=given, many=many)) == threads
+
+
+def test_where_threads_are_hidden_by_a_quota_the_interval_has_both() -> None:
+    here = node(one=0.5, many=0.5)
+    found = predicted("there", classes(10, here), node(many=2), seen(cpu=10, step=20, cores=2), here)
+    assert found is not None
+    assert found.step is not None
+    assert (found.step.low, found.step.ms, found.step.high) == (pytest.approx(5), pytest.approx(5), pytest.approx(10))
 
 
 def test_what_was_only_learned_predicts_cpu_time_alone() -> None:

@@ -69,7 +69,8 @@ def computing(scores: NodeScores) -> float:
 
 def errors(results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Of each program, each pair of nodes of one repeat: by which share the prediction for the second one, by what was
-    seen on the first, differs from what was seen there. ``within``: it lies in the interval."""
+    seen on the first, differs from what was seen there. It may use a core for each process. ``within``: it lies
+    in the interval."""
     speeds = {(repeat, share): each for repeat, share, _, each in nodes(results)}
     runs = [row for row in results["rows"] if "program" in row]
     for one, other in permutations(runs, 2):
@@ -78,7 +79,7 @@ def errors(results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         if not same or here is None or there is None:
             continue
         cpu = Span(ms=one["cpu_ms"], low=one["cpu_ms"], high=one["cpu_ms"])
-        seen = SeenWork(node="here", tasks=1, steps=one["steps"], cpu=cpu, step=one["step_ms"], cores=results["cores"])
+        seen = SeenWork(node="here", tasks=1, steps=one["steps"], cpu=cpu, step=one["step_ms"], cores=one["processes"])
         classes = {kind: ClassWork(work=work) for kind, work in work_of(cpu.ms, here).items()}
         told = predicted("there", classes, there, seen, here)
         if told is None or told.step is None:

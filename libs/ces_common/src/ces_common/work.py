@@ -8,7 +8,8 @@ that have predicted best so far.
 - Cores that help: ``e = min(cores that the task may use, threads x one_n, many_n)``, where ``one`` and ``many`` are the
   cores that one thread, and all threads together, were given while they were measured: less where a quota counts.
 - Time of a step: that for which it works, ``CPU time / e``, and that for which it waits, which is taken to be as long
-  on every node.
+  on every node. How many threads a task has is not seen where it was given fewer cores: then it may be as many as it
+  may use cores.
 """
 
 from __future__ import annotations
@@ -94,9 +95,15 @@ def trusted(classes: Mapping[Class, ClassWork], there: Collection[Class]) -> lis
     return [each for each, error in errors.items() if error <= least + ALIKE]
 
 
-def threads_of(seen: SeenWork) -> int:
-    """How many threads work at once, as far as the cores that were used tell."""
-    return max(math.ceil(seen.cpu.ms / seen.step - 0.05), 1) if seen.step > 0 else 1
+def threads_of(seen: SeenWork, here: NodeSpeeds) -> list[int]:
+    """With how many threads it may have worked, the least first: as many as use the cores that it used, or as many as
+    it may use cores, where these would have been given no more there. Empty where it waited for something else."""
+    few = max(math.ceil(seen.cpu.ms / seen.step - 0.05), 1)
+    return [
+        each
+        for each in dict.fromkeys((few, max(few, math.ceil(seen.cores))))
+        if seen.cpu.ms / cores_for(seen.cores, each, here) >= BUSY * seen.step
+    ]
 
 
 def cores_for(cores: float, threads: int, speeds: NodeSpeeds) -> float:
@@ -127,11 +134,14 @@ def predicted(
 def _step(cpu: Span, there: NodeSpeeds, seen: SeenWork | None, here: NodeSpeeds | None) -> Span | None:
     if seen is None or here is None or seen.step <= 0:
         return None
-    threads = threads_of(seen)
-    e_here, e_there = (cores_for(seen.cores, threads, speeds) for speeds in (here, there))
-    working = seen.cpu.ms / e_here
-    if working >= BUSY * seen.step:
-        waiting, stretch = 0.0, seen.step / working
-    else:
-        waiting, stretch = seen.step - working, 1.0
-    return Span(**{name: waiting + stretch * getattr(cpu, name) / e_there for name in ("ms", "low", "high")})
+    threads = threads_of(seen, here)
+    if not threads:
+        few = max(math.ceil(seen.cpu.ms / seen.step - 0.05), 1)
+        e_here, e_there = (cores_for(seen.cores, few, speeds) for speeds in (here, there))
+        waiting = seen.step - seen.cpu.ms / e_here
+        return Span(**{name: waiting + getattr(cpu, name) / e_there for name in ("ms", "low", "high")})
+    slower = [cores_for(seen.cores, each, here) / cores_for(seen.cores, each, there) for each in threads]
+    per_ms = seen.step / seen.cpu.ms
+    return Span(
+        ms=cpu.ms * per_ms * slower[-1], low=cpu.low * per_ms * min(slower), high=cpu.high * per_ms * max(slower)
+    )
