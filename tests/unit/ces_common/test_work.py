@@ -148,6 +148,18 @@ def test_where_threads_are_hidden_by_a_quota_the_interval_has_both() -> None:
     assert (found.step.low, found.step.ms, found.step.high) == (pytest.approx(5), pytest.approx(5), pytest.approx(10))
 
 
+def test_nodes_whose_measurements_vary_widen_the_interval() -> None:
+    per_s = REFERENCE["integer"]
+    loud = speeds_of(
+        [Measurement(kind="integer", rates=[per_s, per_s * 0.9, per_s * 1.1], per_cpu_s=per_s, source="a test")]
+    )
+    assert loud is not None
+    assert loud.spread == pytest.approx(0.2)
+    found = predicted("there", classes(10, node()), loud, seen(), node())
+    assert found is not None
+    assert (found.cpu.low, found.cpu.ms, found.cpu.high) == (pytest.approx(8), pytest.approx(10), pytest.approx(12))
+
+
 def test_what_was_only_learned_predicts_cpu_time_alone() -> None:
     known = learned(None, "j1", 10.0, node())
     found = predicted("there", known.classes, node(integer=2.0, memory=2.0), None, None)

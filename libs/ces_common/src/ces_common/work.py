@@ -22,7 +22,7 @@ from typing import Final
 
 from ces_common.messages.scores import Measurement
 from ces_common.messages.work import Class, ClassWork, LearnedWork, PredictedWork, SeenWork, Span
-from ces_common.scores import speed_of
+from ces_common.scores import speed_of, spread_of
 
 CLASSES: Final[Sequence[Class]] = ("integer", "float", "matrix", "inference", "memory")
 ALIKE: Final = 0.02
@@ -34,11 +34,13 @@ BUSY: Final = 0.9
 @dataclass(frozen=True, slots=True)
 class NodeSpeeds:
     """``cores``: how fast a core is while it works, by class, in rates of the reference core. ``one``, ``many``: how
-    many cores one thread, and all threads together, were given."""
+    many cores one thread, and all threads together, were given. ``spread``: between the repeats of a measurement, as a
+    share."""
 
     cores: Mapping[Class, float]
     one: float
     many: float
+    spread: float = 0.0
 
 
 def speeds_of(measurements: Sequence[Measurement]) -> NodeSpeeds | None:
@@ -55,7 +57,7 @@ def speeds_of(measurements: Sequence[Measurement]) -> NodeSpeeds | None:
     widest = max(each.threads for each in told)
     one = max(min(_given(each), 1.0) for each in single)
     many = max(min(_given(each), float(widest)) for each in told if each.threads == widest)
-    return NodeSpeeds(cores, one, max(one, many))
+    return NodeSpeeds(cores, one, max(one, many), median(spread_of(each.rates) for each in single))
 
 
 def _given(measurement: Measurement) -> float:
@@ -116,12 +118,13 @@ def predicted(
 ) -> PredictedWork | None:
     """What a step takes on ``node``, which is ``there``. ``seen``: what it took on a node that is ``here``; without,
     only the CPU time is predicted. None where no class was measured there. The interval spans the trusted classes,
-    widened by what their CPU time varied by and by their error."""
+    widened by what their CPU time varied by, by their error, and by what the nodes' own measurements varied by."""
     chosen = trusted(classes, there.cores)
     if not chosen:
         return None
     times = [classes[each].work / there.cores[each] for each in chosen]
-    error = max((classes[each].error or 0.0 for each in chosen), default=0.0)
+    error = max(classes[each].error or 0.0 for each in chosen)
+    error += there.spread + (0.0 if here is None else here.spread)
     low, high = (seen.cpu.low / seen.cpu.ms, seen.cpu.high / seen.cpu.ms) if seen and seen.cpu.ms > 0 else (1.0, 1.0)
     cpu = Span(
         ms=geometric_mean(times) if min(times) > 0 else 0.0,
