@@ -133,4 +133,4 @@ def _program(group: Group, name: str, processes: int, seconds: float) -> dict[st
 def _busy() -> float:
     """Seconds of CPU that this machine has used."""
     spent = psutil.cpu_times()
-    return sum(spent[:8]) - spent.idle - getattr(spent, "iowait", 0.0)
+    return float(sum(spent[:8]) - spent.idle - getattr(spent, "iowait", 0.0))
