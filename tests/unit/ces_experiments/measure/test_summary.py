@@ -22,11 +22,11 @@ def measured(share: float, repeat: int, wrong: float = 1.0, others: float = 0.0)
     for kind in ("integer", "float", "memory"):
         for threads in (1, CORES):
             given = min(threads, CORES * share)
-            rate = wrong * REFERENCE[kind] * given  # type: ignore[index]
+            rate = wrong * REFERENCE[kind] * given
             told.append(
                 {
                     "kind": kind, "threads": threads, "rates": [rate * 0.99, rate, rate, rate, rate * 1.01],
-                    "others": others, "per_cpu_s": REFERENCE[kind], "source": "made up",  # type: ignore[index]
+                    "others": others, "per_cpu_s": REFERENCE[kind], "source": "made up",
                 }
             )  # fmt: skip
     return {"share": share, "repeat": repeat, "others": others, "measured": told}
