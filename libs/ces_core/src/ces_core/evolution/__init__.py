@@ -1,0 +1,1 @@
+"""Evolution of a policy: decisions on record, candidates judged on them in pairs, and when one takes the other's place."""
