@@ -95,6 +95,6 @@ def must_return(pairs: Pairs, decisions: int, *, frozen: bool) -> str | None:
         return (
             f"of its first {decisions} decisions {len(pairs)} were compared with the former one's, too few to keep it"
         )
-    if PROBATION <= decisions and found.mean <= 0.0:
+    if decisions >= PROBATION and found.mean <= 0.0:
         return f"it has shown no gain in its first {decisions} decisions: {found}"
     return None
