@@ -98,7 +98,7 @@ class EvolutionFolder:
             raise FolderError(f"{file}: is not the file of {name} any more: its digest is {digest[:12]}")
         return file
 
-    def add(self, policy: Path, card: Mapping[str, Any], **about: Any) -> Version:
+    def add(self, file: Path, card: Mapping[str, Any], **about: Any) -> Version:
         """A version of this file, named v1, v2, and so on. ``about``: its other fields. Raises OSError."""
         with self._locked():
             folder = self.path / "versions"
@@ -108,7 +108,7 @@ class EvolutionFolder:
             part = folder / f".{name}.part"
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
-            shutil.copyfile(policy, part / POLICY)
+            shutil.copyfile(file, part / POLICY)
             digest = hashlib.sha256((part / POLICY).read_bytes()).hexdigest()
             version = Version(name=name, sha256=digest, **about)
             (part / CARD).write_text(json.dumps(card, indent=2) + "\n")
