@@ -118,8 +118,7 @@ class Shadow:
         known = self._known(file)
         if logged.name in known or len(known) >= MOST_PAIRS:
             return
-        solvers = [self._solver(version, logged) for version in (other, one)]
-        pair = compared(logged, *solvers)
+        pair = compared(logged, self._solver(other, logged), self._solver(one, logged))
         if pair is not None:
             self._folder.keep(file, [pair])
             self._pairs[file] = file.stat().st_size, known | {pair.name: pair}

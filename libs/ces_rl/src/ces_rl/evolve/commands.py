@@ -128,6 +128,8 @@ def promote(
         place, now_s = EvolutionFolder(folder).existing(), time.time()
         name = _version(place, version).name
         state = place.state()
+        if name == state.live:
+            raise StateError(f"{name} is live already")
         solver_of(place, state, name)  # else the scheduler would have to refuse it
         verdict = verdict_on(place, state, name, now_s)
         if verdict.against and not (force and not state.frozen):
