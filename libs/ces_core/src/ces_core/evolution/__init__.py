@@ -1,2 +1,1 @@
-"""Evolution of a policy: decisions on record, candidates judged on them in pairs, and when one takes the place of the
-live one."""
+"""A policy that evolves: decisions on record, comparisons, and which version is live."""
