@@ -20,7 +20,12 @@ NOON = 1_800_014_400.0  # of a day (UTC), as Unix time
 
 
 def decided(
-    name: str, problem: Problem, at_s: float = NOON, solver: Solver = IMITATION_GREEDY, *, sparing: bool = False
+    name: str,
+    problem: Problem,
+    at_s: float = NOON,
+    solver: Solver = IMITATION_GREEDY,
+    *,
+    fragmentation_aware: bool = False,
 ) -> Decided:
     """The decision of a solver without a time limit, as a scheduler logs it."""
     result = solver.solve(problem, seed=1)
@@ -34,7 +39,7 @@ def decided(
         time_limit_s=None,
         solver=result.solver,
         policy=None if result.advice is None else result.advice.version,
-        sparing=sparing,
+        fragmentation_aware=fragmentation_aware,
         composite=result.metrics.objective,
         ms=1.0,
         assignments=result.plan.assignments,

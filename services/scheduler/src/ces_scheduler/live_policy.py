@@ -162,7 +162,7 @@ def decided_of(record: JobRecord, decision: Decision, at_s: float) -> Decided:
         time_limit_s=decision.time_limit_s,
         solver=decision.solver,
         policy=None if decision.policy is None else decision.policy.version,
-        sparing=decision.sparing,
+        fragmentation_aware=decision.fragmentation_aware,
         composite=decision.metrics.get("objective", decision.metrics["composite"]),
         ms=decision.decision_ms,
         assignments=decision.assignments,

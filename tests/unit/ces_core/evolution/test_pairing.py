@@ -78,7 +78,7 @@ def test_a_plan_that_breaks_a_rule_and_a_failure_count_as_a_refused_job(one: Log
 
 
 def test_a_decision_in_which_later_jobs_counted_is_not_compared(tmp_path: Path) -> None:
-    assert compared(logged_once(tmp_path, sparing=True), GREEDY, GREEDY) is None
+    assert compared(logged_once(tmp_path, fragmentation_aware=True), GREEDY, GREEDY) is None
 
 
 @pytest.mark.needs("torch")

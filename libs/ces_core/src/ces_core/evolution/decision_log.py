@@ -43,7 +43,7 @@ class DecisionLogError(ValueError):
 @dataclass(frozen=True, eq=False)
 class Decided:
     """One decision, to be written. ``name``: unique; ``at_s``: Unix time; ``policy``: the version that was asked, if
-    any; ``sparing``: what is left for later jobs counted, beside the composite; ``ms``: the time that it took."""
+    any; ``fragmentation_aware``: what is left for later jobs counted, beside the composite; ``ms``: the time that it took."""
 
     name: str
     at_s: float
@@ -52,7 +52,7 @@ class Decided:
     time_limit_s: float | None
     solver: str
     policy: str | None
-    sparing: bool
+    fragmentation_aware: bool
     composite: float
     ms: float
     assignments: Mapping[str, str]
@@ -296,7 +296,7 @@ def _decision_line(decided: Decided, cluster: int) -> Line:
         "time_limit_s": decided.time_limit_s,
         "solver": decided.solver,
         "policy": decided.policy,
-        "sparing": decided.sparing,
+        "fragmentation_aware": decided.fragmentation_aware,
         "composite": decided.composite,
         "ms": round(decided.ms, 3),
         "assignments": dict(decided.assignments),

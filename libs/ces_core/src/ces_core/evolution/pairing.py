@@ -55,7 +55,7 @@ class Pair:
 
 def compared(logged: Logged, other: Solver, one: Solver, cpu_s: CpuClock = time.thread_time) -> Pair | None:
     """None for a decision in which more than the objective counted. Raises DecisionLogError."""
-    if logged.line["sparing"]:
+    if logged.line["fragmentation_aware"]:
         return None
     asked = Asked(logged.problem, logged.instance, logged.line["seed"], logged.line["time_limit_s"])
     first = crc32(logged.name.encode()) % 2
