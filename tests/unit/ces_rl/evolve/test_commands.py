@@ -123,6 +123,7 @@ def test_a_poisoned_candidate_is_not_promoted(folder: EvolutionFolder, tmp_path:
     assert "is not promoted" in run(folder.path, "promote").output
 
 
+@pytest.mark.timeout(900)  # where training is not compiled yet
 @pytest.mark.needs("torch")
 def test_a_candidate_is_trained_on_the_log(folder: EvolutionFolder) -> None:
     count = logged(folder.log, range(40))

@@ -43,7 +43,8 @@ class DecisionLogError(ValueError):
 @dataclass(frozen=True, eq=False)
 class Decided:
     """One decision, to be written. ``name``: unique; ``at_s``: Unix time; ``policy``: the version that was asked, if
-    any; ``fragmentation_aware``: what is left for later jobs counted, beside the composite; ``ms``: the time that it took."""
+    any; ``fragmentation_aware``: what is left for later jobs counted, beside the composite; ``ms``: the time that it
+    took."""
 
     name: str
     at_s: float
