@@ -1,4 +1,4 @@
-"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves`` and ``train-steps``:
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``long-ppo`` and ``train-steps``:
 experiments with learned schedulers. Nothing here needs torch until it is called."""
 
 from __future__ import annotations
@@ -149,6 +149,48 @@ curves = command(
     ],
     needs=_torch,
     help="Learning curves of the thesis's scheduler with and without its heuristic reward (figure 4-5).",
+)
+
+LESSONS = (
+    "ppo",
+    "imitation",
+    "imitation, then ppo",
+    "ppo: durations seen",
+    "ppo: no waiting",
+    "ppo: waiting alone",
+    "ppo: paid by the job",
+    "ppo: paid for room",
+    "es",
+)
+"""Those of the experiment, named here so that help does not import torch."""
+
+
+def _lessons(flag: str, text: str) -> tuple[str, ...]:
+    """Separated by semicolons, since one of them has a comma."""
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
+    for name in found:
+        if name not in LESSONS:
+            raise typer.BadParameter(f"{name!r} is none of {'; '.join(LESSONS)}", param_hint=flag)
+    return found
+
+
+long_ppo = command(
+    "long-ppo",
+    "learned.long_ppo:LONG_PPO",
+    [
+        options.REGIME,
+        Option("load", float, 0.9, "CPU or memory asked for over time, by what is free", more=options.between(0.1, 3)),
+        options.JOBS(60),
+        Option("repeats", int, 6, "clusters and sequences of jobs", more=options.at_least(2)),
+        options.SEED(51000, "of the first cluster; the next has the next"),
+        Option("updates", int, 10, "of every run of PPO", more=options.at_least(1)),
+        Option("ahead", int, 12, "arrivals that a look into the future plays out", more=options.at_least(1)),
+        Option("futures", int, 2, "futures made up for each decision", more=options.at_least(1)),
+        Option("lessons", str, "; ".join(LESSONS), "how policies are taught, separated by semicolons", read=_lessons),
+        PLOTS,
+    ],
+    needs=_torch,
+    help="PPO on streams of jobs: what is left to gain in the long run, and what of it several lessons bring.",
 )
 
 steps = command(
