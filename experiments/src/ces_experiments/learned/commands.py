@@ -1,8 +1,9 @@
-"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``long-ppo`` and ``train-steps``:
-experiments with learned schedulers. Nothing here needs torch until it is called."""
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``long-ppo`` and
+``train-steps``: experiments with learned schedulers. Nothing here needs torch until it is called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import typer
@@ -159,19 +160,35 @@ LESSONS = (
     "ppo: no waiting",
     "ppo: waiting alone",
     "ppo: paid by the job",
+    "ppo: paid by work",
     "ppo: paid for room",
     "es",
+)
+WAYS = (
+    "rule",
+    "rule: search",
+    "best of six",
+    "true future",
+    "true future, by work",
+    "search",
+    "search-longrun",
+    "ces-multi",
+    "made-up futures",
 )
 """Those of the experiment, named here so that help does not import torch."""
 
 
-def _lessons(flag: str, text: str) -> tuple[str, ...]:
-    """Separated by semicolons, since one of them has a comma."""
-    found = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
-    for name in found:
-        if name not in LESSONS:
-            raise typer.BadParameter(f"{name!r} is none of {'; '.join(LESSONS)}", param_hint=flag)
-    return found
+def _some_of(known: tuple[str, ...]) -> Callable[[str, str], tuple[str, ...]]:
+    """Reads names separated by semicolons, since some have a comma."""
+
+    def read(flag: str, text: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
+        for name in found:
+            if name not in known:
+                raise typer.BadParameter(f"{name!r} is none of {'; '.join(known)}", param_hint=flag)
+        return found
+
+    return read
 
 
 long_ppo = command(
@@ -186,7 +203,14 @@ long_ppo = command(
         Option("updates", int, 10, "of every run of PPO", more=options.at_least(1)),
         Option("ahead", int, 12, "arrivals that a look into the future plays out", more=options.at_least(1)),
         Option("futures", int, 2, "futures made up for each decision", more=options.at_least(1)),
-        Option("lessons", str, "; ".join(LESSONS), "how policies are taught, separated by semicolons", read=_lessons),
+        Option("ways", str, "; ".join(WAYS), "that need no learning, separated by semicolons", read=_some_of(WAYS)),
+        Option(
+            "lessons",
+            str,
+            "; ".join(LESSONS),
+            "how policies are taught, separated by semicolons",
+            read=_some_of(LESSONS),
+        ),
         PLOTS,
     ],
     needs=_torch,

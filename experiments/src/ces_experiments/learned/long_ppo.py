@@ -71,6 +71,7 @@ LESSONS: Mapping[str, Lesson] = {
     "ppo: no waiting": Lesson("ppo", {"waits": False}),
     "ppo: waiting alone": Lesson("ppo", {"plans": 1}),
     "ppo: paid by the job": Lesson("ppo", {"earns": {"accepted": 1.0}}),
+    "ppo: paid by work": Lesson("ppo", {"earns": {"work": 1.0}}),
     "ppo: paid for room": Lesson("ppo", {"earns": {"satisfied": 1.0, "room": 2.0}}),
     "es": Lesson("es"),
 }
@@ -89,6 +90,7 @@ class Question:
     updates: int
     ahead: int
     futures: int
+    ways: tuple[str, ...]
     lessons: tuple[str, ...]
 
     @staticmethod
@@ -204,19 +206,22 @@ def by_policy(run: Algorithm, fresh: Sequence[Fresh]) -> list[Measured]:
 
 
 def ways_of(question: Question) -> dict[str, Callable[[Fresh], Measured]]:
-    """What needs no learning."""
-    for solver in ("search", "search-longrun"):
-        warm_up(get_solver(solver))
-    return {
+    """What needs no learning, by name, of those asked for."""
+    ahead, futures = question.ahead, question.futures
+    known: dict[str, Callable[[Fresh], Measured]] = {
         "rule": _rule,
         "rule: search": _quick_search,
         "best of six": _best_of_six,
-        "true future": lambda fresh: _ahead(fresh, Lookahead(question.ahead, 0)),
+        "true future": lambda fresh: _ahead(fresh, Lookahead(ahead, 0)),
+        "true future, by work": lambda fresh: _ahead(fresh, Lookahead(ahead, 0, lambda stream: stream.work_served)),
         "search": lambda fresh: fresh.by_service("search", FirstComeFirstServed()),
         "search-longrun": lambda fresh: fresh.by_service("search-longrun", FirstComeFirstServed()),
         "ces-multi": lambda fresh: fresh.by_service("search", Cycles("ces-multi", Parameters())),
-        "made-up futures": lambda fresh: _ahead(fresh, Lookahead(question.ahead, question.futures)),
+        "made-up futures": lambda fresh: _ahead(fresh, Lookahead(ahead, futures)),
     }
+    for solver in {"search", "search-longrun"} & set(question.ways):
+        warm_up(get_solver(solver))
+    return {name: known[name] for name in question.ways}
 
 
 def _rule(fresh: Fresh) -> Measured:
@@ -274,8 +279,8 @@ def _played(fresh: Fresh, choose: Callable[[StreamVector], int]) -> Measured:
 
 
 def summarise(runs: Mapping[str, Sequence[Measured]]) -> dict[str, Any]:
-    """``ways``: way -> measure -> spread over the clusters; ``differences``: base -> way -> measure -> spread of how far
-    the way lies above the base, cluster by cluster. Pure."""
+    """``ways``: way -> measure -> spread over the clusters; ``differences``: base -> way -> measure -> spread of how
+    far the way lies above the base, cluster by cluster. Pure."""
     return {
         "ways": {name: {what: spread(run[what] for run in found) for what in MEASURES} for name, found in runs.items()},
         "differences": {

@@ -1,4 +1,4 @@
-"""What a policy sees of plans: compared with each other, none twice, and waiting where there is something to wait for."""
+"""What a policy sees of plans: compared with each other, none twice, and waiting where something runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BELOW = [PLAN_AT[name] for name in PLAN if name.endswith(("-below-best", "-below
 
 def test_plans_are_compared_with_the_best() -> None:
     stream = Stream(Scenario.draw("tight", 0.9, 12, 21))
-    plans, context, allowed = seen(stream, propose(stream.problem, attitudes()), durations=True)
+    plans, context, _ = seen(stream, propose(stream.problem, attitudes()), durations=True)
     assert plans.shape == (7, len(PLAN))
     assert context.shape == (len(CONTEXT) + len(DURATIONS),)
     assert np.isfinite(plans).all()

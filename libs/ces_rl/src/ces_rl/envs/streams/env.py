@@ -45,8 +45,8 @@ class StreamsSettings:
     earns: Annotated[
         dict[str, float],
         Field(
-            description="accepted=, satisfied= for each job that starts and for its satisfaction, waited= taken off "
-            "for the share of its patience, room= for what nodes have left"
+            description="accepted=, satisfied=, work= for each job that starts, for its satisfaction, and for that "
+            "times its work; waited= taken off for the share of its patience; room= for what nodes have left"
         ),
     ] = field(default_factory=lambda: {"satisfied": 1.0})
     width: Annotated[int, Field(ge=1, description="units of a layer")] = 32

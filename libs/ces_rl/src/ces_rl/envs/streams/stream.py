@@ -23,6 +23,8 @@ from ces_sim.rounds import derived_seed
 
 NODES, TASKS, MEAN_S = 20, (3, 4, 5, 6, 7, 8), 600.0
 """Nodes of a cluster, sizes of jobs, and how long jobs run and wait on average: as in the online benchmark."""
+UNIT_WORK = 165.0 * MEAN_S
+"""CPU times seconds that a job of these sizes asks for on average."""
 SPARE = 40
 """Jobs beside those that come, from which futures are made up."""
 
@@ -144,6 +146,14 @@ class Stream:
     def served(self) -> float:
         """Sum of the satisfactions of all that were started."""
         return math.fsum(self.satisfaction.values())
+
+    @property
+    def work_served(self) -> float:
+        """The same with each job weighed by its work: CPU times duration, in units of ``UNIT_WORK``."""
+        return math.fsum(
+            satisfied * float(self.kinds[job].problem.demand[:, 0].sum()) * float(self.durations[job]) / UNIT_WORK
+            for job, satisfied in self.satisfaction.items()
+        )
 
     def _advance(self) -> None:
         while True:

@@ -115,6 +115,8 @@ class StreamVector:
         """What the stream has earned so far; ``room`` counts what nodes have left at present."""
         earns, started = self._earns, len(stream.satisfaction)
         total = earns.get("accepted", 0.0) * started + earns.get("satisfied", 0.0) * stream.served
+        if earns.get("work"):
+            total += earns["work"] * stream.work_served
         total -= earns.get("waited", 0.0) * stream.waited_s / stream.scenario.patience_s
         if earns.get("room"):
             total += earns["room"] * room_value(stream.cluster)
