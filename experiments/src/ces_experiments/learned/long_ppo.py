@@ -169,7 +169,7 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
     step = told(progress, (len(ways) + len(question.lessons)) * question.repeats)
 
     def found() -> Found:
-        return Found({"question": asdict(question)} | summarise(runs) | {"lessons": lessons})
+        return Found({"question": asdict(question)} | summarise(runs) | {"lessons": lessons, "runs": runs})
 
     for name, way in ways.items():
         runs[name] = []
