@@ -163,7 +163,9 @@ def _measured(ran: Sequence[bool], satisfied: Sequence[float], asked: Any, waits
 
 def measure(question: Question, progress: Progress) -> Iterator[Found]:
     """One way after the other; yields all that is known so far after each. Raises BadDecisionError."""
-    fresh, runs, lessons = Fresh.drawn(question), {}, {}
+    fresh = Fresh.drawn(question)
+    runs: dict[str, list[Measured]] = {}
+    lessons: dict[str, Any] = {}
     taught: dict[str, Algorithm] = {}
     ways = ways_of(question)
     step = told(progress, (len(ways) + len(question.lessons)) * question.repeats)
