@@ -76,19 +76,23 @@ class Valuation:
             if not worth[i] > above + MARGIN or looked == MOST_LEAVES:
                 bound = max(bound, float(worth[i]))
                 break
-            plan, most = self._leaf(rows[i].tolist(), above + float(costs[i]))
+            plan, most = self._leaf(rows[i].tolist(), above + float(costs[i]), float(worth[i] + costs[i]))
             bound = max(bound, most - float(costs[i]))
             if plan is not None:
                 found, cost = plan, float(costs[i])
                 above = plan.value - cost
         return Looked(found, cost, bound)
 
-    def _leaf(self, assignment: list[int], above: float) -> tuple[GoalPlan | None, float]:
-        """The best plan of an assignment if it is worth more than ``above``, and a bound on all of its plans."""
+    def _leaf(self, assignment: list[int], above: float, limit: float) -> tuple[GoalPlan | None, float]:
+        """The best plan of an assignment if it is worth more than ``above``, and a bound on all of its plans, of which
+        ``limit`` is one."""
         leaves = self.leaves
         threshold = None if above == -math.inf else GoalPlan(above, (), (), ())
         leaves.best, leaves.bound, leaves.plans = threshold, -math.inf, 0
-        leaves.finish(assignment, self._chain_ms(np.array([assignment]))[0])
+        try:
+            leaves.finish(assignment, self._chain_ms(np.array([assignment]))[0])
+        except RuntimeError:  # the rates of a few plans do not settle: what is not known of them is bounded
+            leaves.bound = limit
         found = None if leaves.best is threshold else leaves.best
         known = above if found is None else found.value
         return found, max(leaves.bound, known + MARGIN)
