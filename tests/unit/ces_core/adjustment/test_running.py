@@ -16,10 +16,10 @@ MORE = {"metric", "request-time"}
 """What the checker finds besides: numbers that the answer says."""
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_it_breaks_a_limit_exactly_where_the_checker_says_so(seed: int) -> None:
-    found = running_job(seed)
+    found = running_job(seed, 2 + seed % 2)
     assume(found is not None)
     assert found is not None
     instance = changed(found[0], seed)
