@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,16 +33,9 @@ def _root() -> str | None:
 
 
 def _engine() -> str | None:
-    import docker
-    from docker.errors import DockerException
+    from ces_testbed.capability import why_no_engine
 
-    try:
-        client = docker.from_env(timeout=5)
-        client.ping()
-        client.close()
-    except DockerException as error:
-        return f"no container engine answers: {error}"
-    return None
+    return why_no_engine()
 
 
 def _postgres() -> str | None:
@@ -134,6 +128,8 @@ def missing(what: str) -> str | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for what it starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # programs that tests start would not hear a Ctrl-C
     if file := os.environ.get("CES_TEST_TIMES"):
         config.pluginmanager.register(TimesPlugin(Path(file).absolute()))
 

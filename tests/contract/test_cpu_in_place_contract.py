@@ -1,12 +1,12 @@
 """CPU of running workers that changes in place, on both databases: more is held at once, less once it is given up."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from databases import KINDS, new_database
-from manager_world import World, full_mesh, ring
-from world_audit import audit, findings
+from manager_world import World, ring
+from meshed_world import meshed_world
+from sqlalchemy.engine import URL
+from world_audit import findings
 
 from ces_common.db.tables import EventRow
 from ces_common.messages.events import parse_event
@@ -20,16 +20,12 @@ from ces_manager.plans.residual import residual_of
 NODES = ["a", "b", "c"]
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+@pytest.fixture
+def world(url: URL) -> Iterator[World]:
     """Of 1000 millicores each; what happened is audited twice."""
-    made = World(new_database(request.param, tmp_path))
-    made.add_nodes(*NODES, cpu=1000)
-    made.put_topology(full_mesh(NODES))
-    yield made
-    audit(made)
-    assert findings(made) == []
-    made.close()
+    with meshed_world(url, *NODES, cpu=1000) as made:
+        yield made
+        assert findings(made) == []
 
 
 def elastic(world: World, most: int = 3, **more: object) -> str:

@@ -1,13 +1,12 @@
 """What the manager keeps of the data that nodes offer, and which jobs it takes that read it, on both databases."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import KINDS, new_database
-from manager_world import World, full_mesh
-from world_audit import audit
+from manager_world import World
+from meshed_world import meshed_world
+from sqlalchemy.engine import URL
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.plans import FlowPlan, PlanProposed
@@ -20,14 +19,10 @@ from ces_manager.nodes import datasets
 NODES = ["a", "b"]
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made = World(new_database(request.param, tmp_path))
-    made.add_nodes(*NODES)
-    made.put_topology(full_mesh(NODES))
-    yield made
-    audit(made)
-    made.close()
+@pytest.fixture
+def world(url: URL) -> Iterator[World]:
+    with meshed_world(url, *NODES) as made:
+        yield made
 
 
 def say(world: World, node: str, *names: str, port: int = 29401) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from databases import KINDS, new_database
-from manager_world import START, World, full_mesh, ring
-from world_audit import audit, findings
+from manager_world import START, World, ring
+from meshed_world import meshed_world
+from sqlalchemy.engine import URL
+from world_audit import findings
 
 from ces_common.db.outbox import ALL, events_after
 from ces_common.messages.api import JobView
@@ -24,14 +24,10 @@ SOON = timedelta(minutes=5)
 REFUSAL = Reason(code="deadline", text="it cannot end in time")
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made = World(new_database(request.param, tmp_path))
-    made.add_nodes("a", "b")
-    made.put_topology(full_mesh(["a", "b"], "100Mbit"))
-    yield made
-    audit(made)
-    made.close()
+@pytest.fixture
+def world(url: URL) -> Iterator[World]:
+    with meshed_world(url, "a", "b") as made:
+        yield made
 
 
 def due(world: World, policy: str = "refuse") -> str:

@@ -1,12 +1,11 @@
 """Other bandwidth and paths for flows of jobs that have their place, on both databases: all of a revision or none."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from databases import KINDS, new_database
-from manager_world import World, full_mesh, ring
-from world_audit import audit
+from manager_world import World, ring
+from meshed_world import meshed_world
+from sqlalchemy.engine import URL
 
 from ces_common.db.tables import EventRow
 from ces_common.messages.events import parse_event
@@ -20,15 +19,11 @@ MBIT = 1_000_000
 NODES = ["a", "b", "c"]
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+@pytest.fixture
+def world(url: URL) -> Iterator[World]:
     """Links of 100 Mbit/s, of which 95 may be reserved."""
-    made = World(new_database(request.param, tmp_path))
-    made.add_nodes(*NODES)
-    made.put_topology(full_mesh(NODES, "100Mbit"))
-    yield made
-    audit(made)
-    made.close()
+    with meshed_world(url, *NODES) as made:
+        yield made
 
 
 def two(world: World, name: str = "two") -> str:

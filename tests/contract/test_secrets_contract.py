@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confinements import TOGETHER
-from databases import KINDS, new_database
-from manager_world import World, full_mesh, ring
+from manager_world import World, ring
+from meshed_world import meshed_world
 from sqlalchemy import event, text
-from world_audit import audit
+from sqlalchemy.engine import URL
 
 from ces_common.db.tables import NodeRow
 from ces_common.db.uow import WriteTx
@@ -31,14 +30,10 @@ OLD = new_key()
 KEYS = parse_keys(OLD)
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made = World(new_database(request.param, tmp_path))
-    made.add_nodes(*NODES)
-    made.put_topology(full_mesh(NODES))
-    yield made
-    audit(made)
-    made.close()
+@pytest.fixture
+def world(url: URL) -> Iterator[World]:
+    with meshed_world(url, *NODES) as made:
+        yield made
 
 
 def put(world: World, name: str = "hub", value: bytes = MARKER, tenant: str = "default", by: str = "ci") -> None:

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from databases import KINDS, new_database
 from history_actors import malleable
-from manager_world import World, full_mesh
+from manager_world import World
+from meshed_world import meshed_world
 from speed_readings import kept, note, reading
-from world_audit import audit
+from sqlalchemy.engine import URL
 
 from ces_common.messages.queries import SnapshotQuery
 
 
-@pytest.fixture(params=KINDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    made = World(new_database(request.param, tmp_path))
-    made.add_nodes("a", "b", "c")
-    made.put_topology(full_mesh(["a", "b", "c"]))
-    yield made
-    audit(made)
-    made.close()
+@pytest.fixture
+def world(url: URL) -> Iterator[World]:
+    with meshed_world(url, "a", "b", "c") as made:
+        yield made
 
 
 def test_it_is_kept_and_told_as_a_change_with_no_event(world: World) -> None:

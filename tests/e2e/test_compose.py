@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 import yaml
-from compose_stack import ROOT, Stack, build_missing_images
+from compose_stack import ROOT, Stack, started
 from waiting import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600)]
@@ -23,17 +23,8 @@ NARROW_ROUNDS = 6
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    build_missing_images()
-    stack = Stack(f"cestest{os.getpid()}")
-    try:
-        stack.start()
+    with started(Stack(f"cestest{os.getpid()}")) as stack:
         yield stack
-    finally:
-        stack.remove()
-        left = stack.left()
-        stack.sweep()
-        stack.engine.close()
-    assert left == [], "left on the engine"
 
 
 @pytest.mark.parametrize(

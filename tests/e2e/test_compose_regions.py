@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compose_stack import RegionStack, build_missing_images
+from compose_stack import RegionStack, started
 from waiting import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600), pytest.mark.soak]
@@ -30,17 +30,8 @@ LEAVES = {
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[RegionStack]:
-    build_missing_images()
-    stack = RegionStack(f"cesregions{os.getpid()}", ["north", "east"])
-    try:
-        stack.start()
+    with started(RegionStack(f"cesregions{os.getpid()}", ["north", "east"])) as stack:
         yield stack
-    finally:
-        stack.remove()
-        left = stack.left()
-        stack.sweep()
-        stack.engine.close()
-    assert left == [], "left on the engine"
 
 
 def known(stack: RegionStack) -> dict[str, Any]:

@@ -7,18 +7,18 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import docker
 import yaml
+from dashboard_page import dashboard
 from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +28,7 @@ IMAGES = [
     "ces-worker-train",
 ]
 HEALTHY_S = 120.0
+S = TypeVar("S", bound="Stack")
 
 
 def compose_command() -> list[str]:
@@ -98,18 +99,9 @@ class Stack:
     def ces(self, *arguments: str) -> str:
         return run([str(Path(sys.executable).with_name("ces")), *arguments], self._cli)
 
-    @contextmanager
-    def dashboard(self) -> Iterator[str]:
-        """The address that ``ces dashboard`` shows; it ends as by Ctrl-C."""
-        command = [str(Path(sys.executable).with_name("ces")), "dashboard", "--no-browser", "--port", "0"]
-        shown = subprocess.Popen(command, env=self._cli, stdout=subprocess.PIPE, text=True)
-        assert shown.stdout is not None
-        try:
-            said = next((line for line in shown.stdout if "#code=" in line), "")
-            yield next(word for word in said.split() if "#code=" in word)
-        finally:
-            shown.send_signal(signal.SIGINT)
-            shown.wait(timeout=30)
+    def dashboard(self) -> AbstractContextManager[str]:
+        """The address that ``ces dashboard`` shows, while it runs."""
+        return dashboard(self._cli)
 
     def job(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.ces("describe", "job", name, "-o", "json"))
@@ -180,3 +172,18 @@ class RegionStack(Stack):
 
     def token(self, manager: str) -> str:
         return super().token(f"north-{manager}")
+
+
+@contextmanager
+def started(stack: S) -> Iterator[S]:
+    """The stack while it runs; in the end nothing of it is left on the engine."""
+    build_missing_images()
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.remove()
+        left = stack.left()
+        stack.sweep()
+        stack.engine.close()
+    assert left == [], "left on the engine"

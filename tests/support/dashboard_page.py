@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 def dashboard(environment: Mapping[str, str]) -> Iterator[str]:
     """``ces dashboard`` as a user runs it; gives the address that it prints, which is good once."""
     command = [str(Path(sys.executable).with_name("ces")), "dashboard", "--no-browser", "--port", "0"]
-    env = {**os.environ, **environment, "PYTHONUNBUFFERED": "1"}
+    env = {**os.environ, **environment, "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         line = running.stdout.readline()
@@ -52,7 +52,11 @@ def dashboard(environment: Mapping[str, str]) -> Iterator[str]:
             yield found[0]
         finally:
             running.send_signal(signal.SIGINT)
-        assert running.wait(60) == 0
+        try:
+            assert running.wait(60) == 0
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGABRT)  # tells on standard error what it is doing
+            raise
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ces_client.installing.wheels import SentFile
+from ces_client.installation.wheels import SentFile
 
 KEY = "device ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINRxmXUGbes/wm4qlOZqCJOfM3BJ86PWxy3EE/uRRMWC"
 FINGERPRINT = "SHA256:W5HqnJzX24aRCycZY8CC9ZzbxxfaEyc64UfB/PYyOfs"  # as ssh-keygen says

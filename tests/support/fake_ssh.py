@@ -102,9 +102,9 @@ def main() -> None:
     assert program.endswith(start)
     exec(program.removesuffix(start), {})
     modules = {name.rpartition(".")[2]: module for name, module in sys.modules.items() if ".on_device." in name}
-    serving, real = modules["serving"], modules["facts"].facts_of
+    server, real = modules["server"], modules["facts"].facts_of
     if scenario.get("greedy"):
-        serving.install = ask_for_tokens
+        server.install = ask_for_tokens
 
     def told(machine: Any, order: dict[str, Any]) -> dict[str, Any]:
         (ROOT / "opt").mkdir(parents=True, exist_ok=True)
@@ -113,9 +113,9 @@ def main() -> None:
         good |= {"unreached": {}, "address": "192.0.2.11", "modules": {}}
         return real(machine, {"reach": {}, "modules": []}) | good | scenario.get("facts", {})
 
-    serving.facts_of = told
+    server.facts_of = told
     device = modules["machine"].Machine(str(ROOT), Programs(scenario), lambda _: None)
-    sys.exit(serving.serve(device, source, sys.stdout.buffer))
+    sys.exit(server.serve(device, source, sys.stdout.buffer))
 
 
 if __name__ == "__main__":

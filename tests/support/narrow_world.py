@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manager_world import World, full_mesh, ring, sqlite_url
-from world_audit import audit
+from manager_world import World, ring, sqlite_url
+from meshed_world import meshed_world
 
 from ces_common.db.outbox import ALL, events_after
 from ces_common.jobfile import JobFile
@@ -25,12 +25,8 @@ def low(name: str = "low", **more: object) -> JobFile:
 @contextmanager
 def narrow_world(folder: Path) -> Iterator[World]:
     """What happened in it is audited in the end."""
-    made = World(sqlite_url(folder))
-    made.add_nodes(*NODES, cpu=800)
-    made.put_topology(full_mesh(NODES, "20Mbit"))
-    yield made
-    audit(made)
-    made.close()
+    with meshed_world(sqlite_url(folder), *NODES, bandwidth="20Mbit", cpu=800) as made:
+        yield made
 
 
 def suspended_in(world: World, **more: object) -> str:

@@ -6,9 +6,9 @@ import httpx
 import pytest
 from fake_device import FakeDevice
 
-from ces_client.installing.faults import InstallFailed
-from ces_client.installing.ssh import Ssh
-from ces_client.installing.steps import Installer, Wanted
+from ces_client.installation.faults import InstallFailed
+from ces_client.installation.ssh import Ssh
+from ces_client.installation.steps import Installer, Wanted
 from ces_common.messages.identities import Identity
 from ces_common.messages.membership import JoinToken
 from ces_common.roles import Role

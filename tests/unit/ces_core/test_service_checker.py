@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from changed_items import set_item
 from goal_instances import goal_instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,15 +104,7 @@ def test_a_time_that_is_not_so_is_seen() -> None:
 
 
 def _job(*where: Any) -> Callable[[dict[str, Any]], None]:
-    *keys, last, value = where
-
-    def change(instance: dict[str, Any]) -> None:
-        target: Any = instance["job"]
-        for key in keys:
-            target = target[key]
-        target[last] = value
-
-    return change
+    return set_item("job", *where)
 
 
 @pytest.mark.parametrize(

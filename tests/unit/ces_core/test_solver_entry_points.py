@@ -22,6 +22,16 @@ class Tabu:
     def solve(self, problem, *, seed=0, time_limit_s=None):
         raise NotImplementedError
 TABU = Tabu()
+class Endless(Tabu):
+    def solve(self, problem, *, seed=0):
+        raise NotImplementedError
+class Plain(Tabu):
+    def solve(self, problem):
+        raise NotImplementedError
+class Open(Tabu):
+    def solve(self, problem, **settings):
+        raise NotImplementedError
+ENDLESS, PLAIN, OPEN = Endless(), Plain(), Open()
 NUMBER = 5
 """
 
@@ -37,6 +47,9 @@ def _others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "class": "tabu_solver:Tabu",
         "missing": "tabu_solver:TABO",
         "number": "tabu_solver:NUMBER",
+        "endless": "tabu_solver:ENDLESS",
+        "plain": "tabu_solver:PLAIN",
+        "open": "tabu_solver:OPEN",
         "torn": "torn_solver:X",
         "leaving": "leaving_solver:X",
         "absent": "not_installed_anywhere:X",
@@ -67,6 +80,11 @@ def test_listing_and_asking_for_one_load_no_other() -> None:
         ("class", "tabu_solver:Tabu names a class, write TABU = Tabu()"),
         ("missing", "has no attribute 'TABO'"),
         ("number", "is no solver"),
+        (
+            "endless",
+            "solve() of tabu_solver:ENDLESS lacks the parameter time_limit_s, write def solve(self, problem, *,",
+        ),
+        ("plain", "lacks the parameter seed and the parameter time_limit_s, write def"),
         ("torn", "RuntimeError: no licence"),
         ("leaving", "SystemExit: 3"),
         ("absent", "No module named 'not_installed_anywhere'"),
@@ -77,6 +95,10 @@ def test_a_broken_one_says_why_when_it_is_asked_for(name: str, reason: str) -> N
         registry.get_solver(name)
     assert reason in str(caught.value)
     assert isinstance(caught.value, UnknownSolverError)  # whoever expects an unknown one handles it
+
+
+def test_one_that_takes_any_keyword_lacks_none() -> None:
+    assert registry.get_solver("open").name == "tabu"
 
 
 def test_an_unknown_one_is_unknown_still() -> None:
@@ -98,11 +120,18 @@ def test_the_list_names_what_is_broken() -> None:
     assert summaries["tabu"] == "third-party"
     assert summaries["torn"] == "broken: RuntimeError: no licence"
     assert summaries["class"].startswith("broken: tabu_solver:Tabu names a class")
+    assert summaries["endless"].startswith("broken: solve() of tabu_solver:ENDLESS lacks the parameter time_limit_s")
     assert not summaries["search"].startswith("broken")
     assert "broken" in ces("solvers")
 
 
-def test_a_broken_one_is_bad_input_for_solving(tmp_path: Path) -> None:
-    assert "the solver 'torn' is broken: RuntimeError: no licence" in ces(
-        "solve", "--solver", "torn", str(tmp_path / "x.json"), code=2
-    )
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("torn", "RuntimeError: no licence"),
+        ("endless", "solve() of tabu_solver:ENDLESS lacks the parameter time_limit_s"),
+    ],
+)
+def test_a_broken_one_is_bad_input_for_solving(tmp_path: Path, name: str, reason: str) -> None:
+    said = ces("solve", "--solver", name, str(tmp_path / "x.json"), code=2)
+    assert f"the solver '{name}' is broken: {reason}" in said

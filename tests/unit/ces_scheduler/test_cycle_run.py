@@ -185,9 +185,9 @@ def test_where_it_is_crowded_the_solver_counts_what_it_leaves_and_the_plan_says_
     parameters = Parameters(starts=STARTS, crowded=crowded)
     look = cycle_input([job("j", tasks=1)], offer_of(view_of(NODES, LINKS)), [], SOON, parameters, None)
     (decision,) = run_cycle(1, look, placing(Two("plain"), parameters)).starts.values()
-    sparing = crowded is not None
-    assert decision.solver == ("counting" if sparing else "plain")
-    assert decision.considered()["sparing"] is sparing
+    aware = crowded is not None
+    assert decision.solver == ("counting" if aware else "plain")
+    assert decision.considered()["sparing"] is aware
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ces_scheduler.service import EVENTS
 Offered = Callable[[str, str], None]
 
 
-def nobody_starts(state: State, parameters: Parameters, solve: Solve, sparing: Solve | None = None) -> Decisions:
+def nobody_starts(state: State, parameters: Parameters, solve: Solve, aware: Solve | None = None) -> Decisions:
     return Decisions(())
 
 

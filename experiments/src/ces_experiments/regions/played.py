@@ -36,11 +36,11 @@ from ces_common.messages.regions import (
 )
 from ces_experiments.regions.books import Books
 from ces_experiments.regions.drawn import HomedJob
-from ces_federation.asking import Asker
+from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.chooser import Chooser
-from ces_federation.following import Following
 from ces_federation.home import Home
+from ces_federation.jobs_away import JobsAway
 from ces_federation.manager_port import Manager
 from ces_federation.seals import key_of, seal
 from ces_federation.wire import ANSWER, Handler, Wire
@@ -287,7 +287,7 @@ class TimedHome(Home):
         tally: Tally,
         chooser: Chooser,
     ) -> None:
-        super().__init__(manager, asker, board, Following(manager, asker, board, clock), clock, chooser=chooser)
+        super().__init__(manager, asker, board, JobsAway(manager, asker, board, clock), clock, chooser=chooser)
         self._now, self._told = clock, tally
 
     async def offer(self, offered: OfferedJob) -> str:

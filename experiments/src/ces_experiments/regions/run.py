@@ -25,7 +25,7 @@ from ces_experiments.regions.drawn import World
 from ces_experiments.regions.played import SEALED, Course, PlayedManager, PlayedWire, Tally, TimedHome
 from ces_experiments.regions.told import Teller, Telling, TimelyBoard
 from ces_experiments.regions.virtual_time import run_virtually
-from ces_federation.asking import Asker
+from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.choice import need_of, worth_asking
 from ces_federation.chooser import ByPolicy, ByRule, Chooser

@@ -57,7 +57,7 @@ UNANSWERED: Final = (
 
 
 async def attacked(target: Target) -> dict[str, Any]:
-    """Rounds of every attack, in an order drawn for each, until the time is up."""
+    """Rounds of every attack, in an order drawn for each, until the time is up; the first one is whole in any case."""
     tallies, rounds, chance, until = Tallies(), 0, random.Random(target.chance), time.monotonic() + target.seconds
     spans: list[tuple[str, float, float]] = []  # of each attack, on the clock that all processes of a machine share
     rogue = Rogue(target.nats_url, target.node, target.credentials, target.tls())
@@ -69,7 +69,7 @@ async def attacked(target: Target) -> dict[str, Any]:
             attacks = [*ON_THE_BUS, *AT_THE_API, *BEFORE_IT]
             chance.shuffle(attacks)
             for attack in attacks:
-                if time.monotonic() >= until:
+                if rounds > 1 and time.monotonic() >= until:
                     break
                 began = time.monotonic()
                 try:

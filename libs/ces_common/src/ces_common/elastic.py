@@ -8,7 +8,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from ces_common.fields import Document, Name
+from ces_common.fields import Document, Name, PositiveRange
 from ces_common.quantities import Cpu, Duration, format_duration
 
 LARGEST_SIZE = 512
@@ -23,32 +23,18 @@ Rate = Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
 Unit = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9 -]{0,31}$")]
 
 
-class Workers(Document):
+class Workers(PositiveRange):
     """All sizes from ``min`` to ``max``."""
 
     min: Size = 1
     max: Size
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min > self.max:
-            raise ValueError("min is more than max")
-        return self
 
-
-class CpuRange(Document):
+class CpuRange(PositiveRange):
     """What each worker of the group may have, in millicores."""
 
     min: Cpu
     max: Cpu
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min <= 0:
-            raise ValueError("min must be more than zero")
-        if self.min > self.max:
-            raise ValueError("min is more than max")
-        return self
 
 
 class Speed(Document):

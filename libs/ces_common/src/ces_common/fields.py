@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
 
 MAX_LABELS = 256  # of a node, and those that a task asks for
 
@@ -48,3 +48,18 @@ class Document(BaseModel):
     """A piece of a user's file: unknown fields are refused, so that a typing error cannot pass unseen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PositiveRange(Document):
+    """From ``min`` to ``max``, both above zero; whoever inherits says in which unit."""
+
+    min: int
+    max: int
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min <= 0:
+            raise ValueError("min must be more than zero")
+        if self.min > self.max:
+            raise ValueError("min is more than max")
+        return self

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ces_common.fields import DatasetName, Document, EndName, NodeName
+from ces_common.fields import DatasetName, Document, EndName, NodeName, PositiveRange
 from ces_common.quantities import Bandwidth
 
 MAX_DATASETS = 64  # of one input
@@ -14,17 +14,9 @@ MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 FlowMode = Literal["strict", "elastic"]
 
 
-class Range(Document):
+class Range(PositiveRange):
     min: Bandwidth
     max: Bandwidth
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.min <= 0:
-            raise ValueError("min must be more than zero")
-        if self.min > self.max:
-            raise ValueError("min is more than max")
-        return self
 
 
 class Edge(Document):

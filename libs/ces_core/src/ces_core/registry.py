@@ -5,12 +5,13 @@ Such an entry point names a :class:`~ces_core.solver.Solver` (an object, not a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from inspect import Parameter, signature
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 from ces_core.baselines import BASELINES
 from ces_core.exact.solver import EXACT
@@ -30,6 +31,8 @@ DEFAULT = "default"
 
 POLICY_SOLVERS = tuple(solver.name for solver in (*LEARNED, *THESIS_LEARNED))
 """Solvers that need a policy to answer at all."""
+SOLVE_KEYWORDS = ("seed", "time_limit_s")
+SOLVE_SIGNATURE = "solve(self, problem, *, seed=0, time_limit_s=None)"
 REMEDY = "needs ONNX Runtime, which is not installed here: pip install 'ces-core[policy]'"
 
 
@@ -93,7 +96,22 @@ def _load(point: EntryPoint) -> Solver:
         raise BrokenSolverError(point.name, f"{point.value} names a class, write {name.upper()} = {name}()")
     if not all(hasattr(found, each) for each in ("name", "summary", "solve")):
         raise BrokenSolverError(point.name, f"{point.value} is no solver: it needs name, summary and solve()")
+    if lacking_parameters := _lacking_parameters(found.solve):
+        lacks = " and ".join(f"the parameter {name}" for name in lacking_parameters)
+        raise BrokenSolverError(point.name, f"solve() of {point.value} lacks {lacks}, write def {SOLVE_SIGNATURE}")
     return cast(Solver, found)
+
+
+def _lacking_parameters(solve: Callable[..., Any]) -> list[str]:
+    """The keywords that every caller passes and that ``solve`` takes neither by name nor by ``**``."""
+    try:
+        parameters = signature(solve).parameters.values()
+    except (TypeError, ValueError):  # compiled code may tell no signature
+        return []
+    if any(each.kind is Parameter.VAR_KEYWORD for each in parameters):
+        return []
+    named = {each.name for each in parameters if each.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)}
+    return [name for name in SOLVE_KEYWORDS if name not in named]
 
 
 @cache

@@ -1,4 +1,5 @@
-"""What on this machine keeps a program to its share of a card, as far as it lets itself be kept. Nothing is started."""
+"""What can hold a program to its share of a GPU on this machine, as far as that is possible. It only looks: nothing is
+started."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def kept_by(
     pipes: Path = Path("/tmp/nvidia-mps"),  # noqa: S108
     processes: Path = Path("/proc"),
 ) -> Kept:
-    """``same_root``: workers are processes of this machine's file system, and no containers, whose images bring their
+    """What keeps workers to their shares: HAMi-core, NVIDIA's MPS, or nothing ("counted": shares are only counted).
+
+    ``same_root``: workers are processes of this machine's file system, and no containers, whose images bring their
     own libraries. ``confined``: they have a /tmp and IPC of their own, and so do not reach the machine's MPS.
     ``preload``: libraries that each program begins with, of which HAMi-core may be one. ``pipes``: where programs look
     for MPS that are told nothing else."""

@@ -1,7 +1,7 @@
 """This region as a home: its waiting jobs are offered to others.
 
 The steps of one job: *bids* of at most three regions, a *hold* in the best, the *decision*, which this region's manager
-writes down, and the *commit*, which is said until it is answered (``following``). This service keeps none of it:
+writes down, and the *commit*, which is said until it is answered (``jobs_away``). This service keeps none of it:
 whenever it starts, it goes on with what its manager's database says."""
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from ces_common.messages.regions import (
     TriesQuery,
 )
 from ces_common.service import Hint
-from ces_federation.asking import Asker
+from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.choice import Backoff, need_of
 from ces_federation.chooser import ByRule, Chooser
-from ces_federation.following import Following
+from ces_federation.jobs_away import JobsAway
 from ces_federation.manager_port import Manager
 
 log = structlog.get_logger()
@@ -66,13 +66,13 @@ class Home:
         manager: Manager,
         asker: Asker,
         board: Board,
-        following: Following,
+        jobs_away: JobsAway,
         clock: Callable[[], float],
         split: Callable[[OfferedJob], None] = lambda _: None,
         splitting: Callable[[], Iterable[str]] = tuple,
         chooser: Chooser | None = None,
     ) -> None:
-        self._manager, self._asker, self._board, self._following = manager, asker, board, following
+        self._manager, self._asker, self._board, self._jobs_away = manager, asker, board, jobs_away
         self._chooser = chooser or ByRule()
         self._clock, self._split, self._splitting = clock, split, splitting
         self._refusals, self._conflicts = Backoff(1.0, 30.0), Backoff(0.2, 10.0)
@@ -80,7 +80,7 @@ class Home:
         self._left: dict[str, set[str]] = defaultdict(set)  # region -> jobs that it may hold for us in vain
         self._beside: set[asyncio.Task[None]] = set()
         self._hint = Hint()
-        following.on_released(lambda job: self._refusals.refused(job, clock()))
+        jobs_away.on_released(lambda job: self._refusals.refused(job, clock()))
 
     async def run(self) -> None:
         try:
@@ -217,7 +217,7 @@ class Home:
         if refused is None:
             fault_point("region-decided")
             log.info("a job runs elsewhere", job=decision.job, region=decision.region)
-            said = await self._following.tell(AwayJob(**decision.model_dump(), wanted="commit"))
+            said = await self._jobs_away.tell(AwayJob(**decision.model_dump(), wanted="commit"))
             return "released" if any(each.fate == "released" for each in said) else "placed"
         log.info("a job goes nowhere else", job=decision.job, why=refused)
         remote = RemoteJob(job=decision.job, attempt=decision.attempt, remote=decision.remote)

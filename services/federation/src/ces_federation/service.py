@@ -15,12 +15,12 @@ from ces_common.bus.port import Bus, BusError, Message, RemoteError
 from ces_common.messages.regions import AwayLogQuery, Decision, RegionList, Summary, Totals
 from ces_common.messages.split import BorderSetups, NearEnd, NearEnds
 from ces_common.service import Hint
-from ces_federation.asking import Asker
+from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.border_links import gateway_of, setups
 from ces_federation.chooser import chooser
-from ces_federation.following import Following
 from ces_federation.home import Home
+from ces_federation.jobs_away import JobsAway
 from ces_federation.manager_port import Manager
 from ces_federation.owner import Owner
 from ces_federation.peers import Peer
@@ -62,7 +62,7 @@ class Federation:
         self.board = Board(settings.region, settings.address_block, peers)
         manager = Manager(bus)
         self.asker = Asker(self.wire, peers, clock)
-        self.following = Following(manager, self.asker, self.board, clock)
+        self.jobs_away = JobsAway(manager, self.asker, self.board, clock)
         self._manager = manager
         self._owner = Owner(manager, peers, clock)
         self._split_owner = SplitOwner(settings.region, manager, self._owner, clock, self._block_of)
@@ -72,7 +72,7 @@ class Federation:
         splits = self.split_home
         chooses = chooser(settings.region_choice, settings.region_policy)
         self.home = Home(
-            manager, self.asker, self.board, self.following, clock, splits.consider, lambda: splits.trying, chooses
+            manager, self.asker, self.board, self.jobs_away, clock, splits.consider, lambda: splits.trying, chooses
         )
         self._hint = Hint()
         self._own: Totals | None = None
@@ -87,7 +87,7 @@ class Federation:
 
     async def run(self) -> None:
         await self.begin()
-        await asyncio.gather(self._tell_repeatedly(), self.home.run(), self.following.run(), self.split_home.run())
+        await asyncio.gather(self._tell_repeatedly(), self.home.run(), self.jobs_away.run(), self.split_home.run())
 
     async def begin(self) -> None:
         """Begin to hear and to answer."""
@@ -103,7 +103,7 @@ class Federation:
 
     async def close(self) -> None:
         await self.home.close()
-        await self.following.close()
+        await self.jobs_away.close()
         await self.split_home.close()
         await self.wire.close()
 
@@ -165,13 +165,13 @@ class Federation:
         return b""
 
     async def _tell_logs(self, message: Message) -> bytes:
-        answer = await self.following.logs(AwayLogQuery.model_validate_json(message.data))
+        answer = await self.jobs_away.logs(AwayLogQuery.model_validate_json(message.data))
         if answer is None:
             raise RemoteError("silent", NO_ANSWER)
         return answer.encode()
 
     async def _tell_flows(self, message: Message) -> bytes:
-        answer = await self.following.flows(Decision.model_validate_json(message.data))
+        answer = await self.jobs_away.flows(Decision.model_validate_json(message.data))
         if answer is None:
             raise RemoteError("silent", NO_ANSWER)
         return answer.encode()

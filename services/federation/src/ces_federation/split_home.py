@@ -35,7 +35,7 @@ from ces_common.messages.split import (
     SplitDecision,
 )
 from ces_common.messages.split_queries import SplitAnswer
-from ces_federation.asking import Asker
+from ces_federation.asker import Asker
 from ces_federation.board import Board
 from ces_federation.choice import Backoff
 from ces_federation.manager_port import Manager

@@ -1,4 +1,4 @@
-"""For how long something has not changed, by this process's own clock. Pure."""
+"""How long things have shown the same value, by this process's own clock. Pure."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def run_cycle(
     owners = OwnerForecast.of(given.offer, datetime.fromtimestamp(given.state.now_s, UTC))
     room = CardRoom(given.offer, given.records, given.state.ledger.base.cards, placing.card_weight)
     calls = SolverCalls(placing.solver, seeds, placing.seconds, limit_s, placing.fallback, owners, room)
-    decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
+    decisions = placing.policy(given.state, placing.parameters, calls, calls.fragmentation_aware)
     if record is not None:
         record(given.state, placing.parameters, seeds, decisions)
     starts: dict[str, Decision] = {}

@@ -31,8 +31,8 @@ KEPT_LACKING = 200
 @dataclass(frozen=True)
 class Decision:
     """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
-    ``fallback``: why no policy was followed though one was asked for; None otherwise. ``sparing``: what is left for
-    later jobs counted, so a composite below the bound is intended. ``cards``: task -> those that it gets."""
+    ``fallback``: why no policy was followed though one was asked for; None otherwise. ``fragmentation_aware``: what
+    is left for later jobs counted, so a composite below the bound is intended. ``cards``: task -> its cards."""
 
     solver: str
     decision_ms: float
@@ -47,7 +47,7 @@ class Decision:
     cells: Cells
     policy: PolicyAdvice | None = None
     fallback: str | None = None
-    sparing: bool = False
+    fragmentation_aware: bool = False
     cards: dict[str, list[str]] = field(default_factory=dict)
 
     def considered(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Decision:
             "bound": self.bound,
             "policy": self.policy.model_dump() if self.policy is not None else None,
             "fallback": self.fallback,
-            "sparing": self.sparing,
+            "sparing": self.fragmentation_aware,  # the key under which plans have kept it from the start
             "refused": bounded(self.refused),
             "lacking": {
                 task: {node: [dict(each) for each in short] for node, short in nodes.items()}
@@ -113,7 +113,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
         policy=_advice_of(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else calls.fallback,
-        sparing=answer is not None and answer.sparing,
+        fragmentation_aware=answer is not None and answer.fragmentation_aware,
         cards=cards,
     )
 

@@ -42,13 +42,13 @@ class Cards(Protocol):
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What the solver said of a job on a cluster. ``fallback``: why the solver asked for did not decide, if so.
-    ``sparing``: it counted what it leaves for later jobs. ``time_limit_s``: what it had. ``left_alone``: nodes that
-    were kept from it, with the seconds until their owners are expected."""
+    ``fragmentation_aware``: it counted what it leaves for later jobs. ``time_limit_s``: what it had. ``left_alone``:
+    nodes that were kept from it, with the seconds until their owners are expected."""
 
     result: Result
     cluster: Cluster
     fallback: str | None
-    sparing: bool
+    fragmentation_aware: bool
     time_limit_s: float | None = None
     left_alone: Mapping[str, float] = field(default_factory=dict)
 
@@ -73,11 +73,11 @@ class SolverCalls:
 
     def __call__(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float] = NOBODY) -> Result:
         """``barred``: nodes that the job must not use, with the seconds until their owners are expected."""
-        return self._timed(job, cluster, barred, sparing=False)
+        return self._timed(job, cluster, barred, aware=False)
 
-    def sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
+    def fragmentation_aware(self, job: WaitingJob, cluster: Cluster) -> Result:
         """The same, by the solver's variant that counts what it leaves for later jobs, if it has one."""
-        return self._timed(job, cluster, NOBODY, sparing=True)
+        return self._timed(job, cluster, NOBODY, aware=True)
 
     def answer_with(self, job: str, plan: Plan) -> Answer | None:
         """The answer that contains this very plan; None where an earlier cycle found it."""
@@ -91,11 +91,11 @@ class SolverCalls:
         """Why tasks go on no other node, in terms of cards where it is about them."""
         return refused if self.cards is None else self.cards.explained(job, refused)
 
-    def _timed(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float], *, sparing: bool) -> Result:
+    def _timed(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float], *, aware: bool) -> Result:
         started = self.seconds()
         problem = job.on(cluster)
         problem = problem if self.cards is None else self.cards.narrowed(job.name, problem)
-        answer = self._answer(job, problem, barred, sparing=sparing)
+        answer = self._answer(job, problem, barred, aware=aware)
         if self.cards is not None and answer.result.plan is not None:
             answer = replace(answer, result=self._with_cards(self.cards, job, answer.result, cluster))
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
@@ -112,20 +112,20 @@ class SolverCalls:
         reason = Reason("packing", proven=False, task=job.problem.tasks[0].name)
         return replace(result, plan=None, metrics=None, reason=reason)
 
-    def _answer(self, job: WaitingJob, problem: Problem, barred: Mapping[str, float], *, sparing: bool) -> Answer:
+    def _answer(self, job: WaitingJob, problem: Problem, barred: Mapping[str, float], *, aware: bool) -> Answer:
         """The first choice that has a place; each has its part of the time."""
         problem = without(problem, barred, strictly=True)
         choices = list(self.owners.choices(problem, job.expected_s))
         limit_s = None if self.time_limit_s is None else self.time_limit_s / (1 + len(choices))
         for narrowed, left_alone in choices:
-            answer = self._ask(job.name, narrowed, limit_s, sparing=sparing)
+            answer = self._ask(job.name, narrowed, limit_s, aware=aware)
             if answer.result.plan is not None:
                 return replace(answer, left_alone={**barred, **left_alone})
-        return replace(self._ask(job.name, problem, limit_s, sparing=sparing), left_alone=barred)
+        return replace(self._ask(job.name, problem, limit_s, aware=aware), left_alone=barred)
 
-    def _ask(self, job: str, problem: Problem, limit_s: float | None, *, sparing: bool) -> Answer:
+    def _ask(self, job: str, problem: Problem, limit_s: float | None, *, aware: bool) -> Answer:
         """A solver that fails on one job must not keep the others waiting."""
-        solver, stand_in = (self._sparing_solver, with_lookahead(STAND_IN)) if sparing else (self.solver, STAND_IN)
+        solver, stand_in = (self._aware_solver, with_lookahead(STAND_IN)) if aware else (self.solver, STAND_IN)
         seed, fallback = self.seeds[job], self.fallback
         try:
             try:
@@ -140,10 +140,10 @@ class SolverCalls:
             log.exception("the solver failed", job=job, solver=solver.name)
             reason = Reason("solver-failed", proven=False, where=f"{solver.name}: {error}")
             result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
-        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver, limit_s)
+        return Answer(result, problem.cluster, fallback, aware and solver is not self.solver, limit_s)
 
     @cached_property
-    def _sparing_solver(self) -> Solver:
+    def _aware_solver(self) -> Solver:
         return with_lookahead(self.solver)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, division
 from ces_core.decomposition.mobile import mobile
-from ces_core.decomposition.programme import Programme, Solution
+from ces_core.integer_programme import Programme, Solution
 
 
 def marked(graph: Graph, near: dict[int, bool], **states: float) -> Graph:

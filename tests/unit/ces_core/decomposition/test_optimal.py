@@ -24,7 +24,7 @@ from ces_core.decomposition.graph import (
     even_limits,
 )
 from ces_core.decomposition.optimal import LARGEST, optimal
-from ces_core.decomposition.programme import Programme, Solution
+from ces_core.integer_programme import Programme, Solution
 
 
 def least_cut(asked: Division, parts: int) -> float:

@@ -61,6 +61,14 @@ def test_no_plan_is_above_the_bound_and_small_ones_are_optimal(
     assert len({each.task for each in found}) == len(found) == best <= bound.most
 
 
+def test_whole_cards_without_the_memory_that_is_asked_for_get_no_task() -> None:
+    nodes = [GpuNode("n0", 0, 0, 3, "T4", 8000)]
+    tasks = [GpuTask("t0", 0, 0, 1, 50, card_memory=200), GpuTask("t1", 0, 0, 2, 1000, card_memory=12_000)]
+    found = plan(nodes, tasks, upper_bound(nodes, tasks), np.random.default_rng(0), rounds=2)
+    assert faults(nodes, found) == []
+    assert [each.task.name for each in found] == ["t0"]
+
+
 def optimum(nodes: list[GpuNode], tasks: list[GpuTask]) -> int:
     """By trying everything."""
     best = 0

@@ -20,13 +20,11 @@ def test_levels_around_a_size() -> None:
     assert [profile.fitting(free) for free in (0, 1, 7, 8, 99)] == [0, 1, 2, 8, 8]
     assert [profile.above(size) for size in (0, 1, 2, 8)] == [1, 2, 8, 0]
     assert profile.rate(0) == 0.0
-    assert profile.up_to(7).sizes == (1, 2)
 
 
 def test_rising_sizes_are_those_faster_than_all_smaller() -> None:
     profile = SpeedProfile.of({1: 1.0, 2: 3.0, 4: 2.0, 8: 3.0, 16: 3.5})
     assert profile.rising.sizes == (1, 2, 16)
-    assert profile.best_size == 16
 
 
 @pytest.mark.parametrize(

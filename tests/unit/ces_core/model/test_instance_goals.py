@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from changed_items import set_item
 from goal_instances import goal_instance
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -131,73 +132,61 @@ def test_a_class_without_a_speed_may_not_run_there() -> None:
     assert read_instance(data).allowed.tolist() == [[False, True], [True, True]]
 
 
-def _set(*where: Any) -> Callable[[dict[str, Any]], None]:
-    *keys, last, value = where
-
-    def change(data: dict[str, Any]) -> None:
-        target: Any = data
-        for key in keys:
-            target = target[key]
-        target[last] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "field", "remedy"),
     [
-        (_set("nodes", 0, "speed", {"matrix": 0}), "nodes[0].speed.matrix", "above 0"),
-        (_set("nodes", 0, "speed", {"": 1}), "nodes[0].speed", "must be a name"),
-        (_set("nodes", 0, "speed", {f"c{i}": 1 for i in range(65)}), "nodes[0].speed", "at most 64"),
-        (_set("nodes", 0, "peak_w", 2), "nodes[0].peak_w", "must not be below idle_w"),
-        (_set("nodes", 1, "idle_w", 2), "nodes[1].peak_w", "must not be below idle_w"),
-        (_set("nodes", 1, "peak_w", 2), "nodes[1].power_w", "leave out idle_w and peak_w"),
-        (_set("nodes", 1, "power_w", [1, 2]), "nodes[1].power_w", "11 points"),
-        (_set("nodes", 1, "power_w", 3, -1), "nodes[1].power_w[3]", "must not be negative"),
-        (_set("nodes", 0, "reliability", 1.1), "nodes[0].reliability", "at most 1"),
-        (_set("nodes", 0, "position", {"lat": 91, "lon": 0}), "nodes[0].position.lat", "within -90..90"),
-        (_set("nodes", 0, "position", {"lat": 1}), "nodes[0].position.lon", "required"),
-        (_set("nodes", 0, "coverage_m", -5), "nodes[0].coverage_m", "must not be negative"),
-        (_set("links", 0, "delay_ms", -1), "links[0].delay_ms", "must not be negative"),
-        (_set("links", 0, "delay_ms", float("inf")), "links[0].delay_ms", "finite"),
-        (_set("links", 0, "reliability", 2), "links[0].reliability", "at most 1"),
-        (_set("job", "tasks", 0, "work", "per_request", 0), "job.tasks[0].work.per_request", "above 0"),
-        (_set("job", "tasks", 0, "work", "threads", 0), "job.tasks[0].work.threads", "above 0"),
-        (_set("job", "tasks", 0, "work", "kind", "x"), "job.tasks[0].work.kind", "unknown field"),
-        (_set("job", "tasks", 0, "cpu", 0), "job.tasks[0].cpu", "must be above 0 for a task with `work`"),
-        (_set("job", "tasks", 1, "rate", 3), "job.tasks[1].rate", "add what a request costs"),
-        (_set("job", "tasks", 1, "longest_ms", 3), "job.tasks[1].longest_ms", "add what a request costs"),
-        (_set("job", "tasks", 0, "longest_ms", 0), "job.tasks[0].longest_ms", "above 0"),
-        (_set("job", "tasks", 0, "group", ""), "job.tasks[0].group", "must be a name"),
-        (_set("job", "flows", 0, "message", -1), "job.flows[0].message", "must not be negative"),
-        (_set("job", "flows", 1, "sources", ["a", "zz"]), "job.flows[1].sources[1]", "no node"),
-        (_set("job", "flows", 1, "sources", ["a", "a"]), "job.flows[1].sources", "leave one out"),
-        (_set("job", "flows", 1, "sources", ["b"]), "job.flows[1].sources", "src must be one of them"),
-        (_set("job", "flows", 0, "sources", ["a"]), "job.flows[0].sources", "src must be one of them"),
-        (_set("job", "chains", 0, "tasks", ["t9"]), "job.chains[0].tasks[0]", "no task"),
-        (_set("job", "chains", 0, "flows", [["t1", "t0"]]), "job.chains[0].flows[0]", "no flow leads"),
-        (_set("job", "chains", 0, "flows", [["t1"]]), "job.chains[0].flows[0]", "two ends"),
-        (_set("job", "chains", 0, "name", ""), "job.chains[0].name", "must be a name"),
-        (_set("job", "chains", 0, {"name": "x"}), "job.chains[0]", "name its tasks or flows"),
-        (_set("job", "chains", 0, "deadline_ms", 0), "job.chains[0].deadline_ms", "above 0"),
+        (set_item("nodes", 0, "speed", {"matrix": 0}), "nodes[0].speed.matrix", "above 0"),
+        (set_item("nodes", 0, "speed", {"": 1}), "nodes[0].speed", "must be a name"),
+        (set_item("nodes", 0, "speed", {f"c{i}": 1 for i in range(65)}), "nodes[0].speed", "at most 64"),
+        (set_item("nodes", 0, "peak_w", 2), "nodes[0].peak_w", "must not be below idle_w"),
+        (set_item("nodes", 1, "idle_w", 2), "nodes[1].peak_w", "must not be below idle_w"),
+        (set_item("nodes", 1, "peak_w", 2), "nodes[1].power_w", "leave out idle_w and peak_w"),
+        (set_item("nodes", 1, "power_w", [1, 2]), "nodes[1].power_w", "11 points"),
+        (set_item("nodes", 1, "power_w", 3, -1), "nodes[1].power_w[3]", "must not be negative"),
+        (set_item("nodes", 0, "reliability", 1.1), "nodes[0].reliability", "at most 1"),
+        (set_item("nodes", 0, "position", {"lat": 91, "lon": 0}), "nodes[0].position.lat", "within -90..90"),
+        (set_item("nodes", 0, "position", {"lat": 1}), "nodes[0].position.lon", "required"),
+        (set_item("nodes", 0, "coverage_m", -5), "nodes[0].coverage_m", "must not be negative"),
+        (set_item("links", 0, "delay_ms", -1), "links[0].delay_ms", "must not be negative"),
+        (set_item("links", 0, "delay_ms", float("inf")), "links[0].delay_ms", "finite"),
+        (set_item("links", 0, "reliability", 2), "links[0].reliability", "at most 1"),
+        (set_item("job", "tasks", 0, "work", "per_request", 0), "job.tasks[0].work.per_request", "above 0"),
+        (set_item("job", "tasks", 0, "work", "threads", 0), "job.tasks[0].work.threads", "above 0"),
+        (set_item("job", "tasks", 0, "work", "kind", "x"), "job.tasks[0].work.kind", "unknown field"),
+        (set_item("job", "tasks", 0, "cpu", 0), "job.tasks[0].cpu", "must be above 0 for a task with `work`"),
+        (set_item("job", "tasks", 1, "rate", 3), "job.tasks[1].rate", "add what a request costs"),
+        (set_item("job", "tasks", 1, "longest_ms", 3), "job.tasks[1].longest_ms", "add what a request costs"),
+        (set_item("job", "tasks", 0, "longest_ms", 0), "job.tasks[0].longest_ms", "above 0"),
+        (set_item("job", "tasks", 0, "group", ""), "job.tasks[0].group", "must be a name"),
+        (set_item("job", "flows", 0, "message", -1), "job.flows[0].message", "must not be negative"),
+        (set_item("job", "flows", 1, "sources", ["a", "zz"]), "job.flows[1].sources[1]", "no node"),
+        (set_item("job", "flows", 1, "sources", ["a", "a"]), "job.flows[1].sources", "leave one out"),
+        (set_item("job", "flows", 1, "sources", ["b"]), "job.flows[1].sources", "src must be one of them"),
+        (set_item("job", "flows", 0, "sources", ["a"]), "job.flows[0].sources", "src must be one of them"),
+        (set_item("job", "chains", 0, "tasks", ["t9"]), "job.chains[0].tasks[0]", "no task"),
+        (set_item("job", "chains", 0, "flows", [["t1", "t0"]]), "job.chains[0].flows[0]", "no flow leads"),
+        (set_item("job", "chains", 0, "flows", [["t1"]]), "job.chains[0].flows[0]", "two ends"),
+        (set_item("job", "chains", 0, "name", ""), "job.chains[0].name", "must be a name"),
+        (set_item("job", "chains", 0, {"name": "x"}), "job.chains[0]", "name its tasks or flows"),
+        (set_item("job", "chains", 0, "deadline_ms", 0), "job.chains[0].deadline_ms", "above 0"),
         (
-            _set("job", "chains", [{"name": "x", "tasks": ["t0"], "hard": True}]),
+            set_item("job", "chains", [{"name": "x", "tasks": ["t0"], "hard": True}]),
             "job.chains[0].hard",
             "add deadline_ms",
         ),
         (
-            _set("job", "chains", [{"name": "x", "tasks": ["t0"], "deadline_ms": d} for d in (1, 2)]),
+            set_item("job", "chains", [{"name": "x", "tasks": ["t0"], "deadline_ms": d} for d in (1, 2)]),
             "job.chains[1].deadline_ms",
             "branches of one request",
         ),
-        (_set("job", "chains", [{"name": "x", "tasks": ["t0"]}] * 257), "job.chains", "at most 256"),
-        (_set("job", "least_reliability", 1.5), "job.least_reliability", "at most 1"),
-        (_set("job", "objective", {"balance": 1, "time": 0.1}), "job.objective", "add up to 1"),
-        (_set("job", "objective", {"balance": 2, "time": -1}), "job.objective.time", "must not be negative"),
-        (_set("job", "held", [{"task": "zz", "node": "a"}]), "job.held[0].task", "no task"),
-        (_set("job", "held", [{"task": "t0", "node": "zz"}]), "job.held[0].node", "no node"),
-        (_set("job", "held", [{"task": "t0", "node": "a"}] * 2), "job.held[1].task", "leave one out"),
-        (_set("job", "units", {"core": 0}), "job.units.core", "above 0"),
+        (set_item("job", "chains", [{"name": "x", "tasks": ["t0"]}] * 257), "job.chains", "at most 256"),
+        (set_item("job", "least_reliability", 1.5), "job.least_reliability", "at most 1"),
+        (set_item("job", "objective", {"balance": 1, "time": 0.1}), "job.objective", "add up to 1"),
+        (set_item("job", "objective", {"balance": 2, "time": -1}), "job.objective.time", "must not be negative"),
+        (set_item("job", "held", [{"task": "zz", "node": "a"}]), "job.held[0].task", "no task"),
+        (set_item("job", "held", [{"task": "t0", "node": "zz"}]), "job.held[0].node", "no node"),
+        (set_item("job", "held", [{"task": "t0", "node": "a"}] * 2), "job.held[1].task", "leave one out"),
+        (set_item("job", "units", {"core": 0}), "job.units.core", "above 0"),
     ],
 )
 def test_nonsense_is_refused_with_its_field_and_a_remedy(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from changed_items import set_item
 
 from ces_core.model.errors import ProblemError
 from ces_core.model.instance import read_instance, write_instance
@@ -64,51 +65,38 @@ def test_a_switch_is_never_allowed() -> None:
     assert Problem.make(cluster, [Task("t")]).allowed.tolist() == [[False, True]]
 
 
-def _set(*where: Any) -> Callable[[dict[str, Any]], None]:
-    """Sets the item at a path of keys; the last argument is the value."""
-    *keys, last, value = where
-
-    def change(data: dict[str, Any]) -> None:
-        target: Any = data
-        for key in keys:
-            target = target[key]
-        target[last] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (_set("links", 0, "dst", "zz"), "links[0].dst"),
-        (_set("links", 0, "dst", "a"), "links[0].dst"),
-        (_set("links", 0, "bandwidth", -1), "links[0].bandwidth"),
-        (_set("links", 0, "bandwidth", float("nan")), "links[0].bandwidth"),
-        (_set("links", 0, "medium", "water"), "links[0].medium"),
-        (_set("links", 0, "bandwidth", 1e-300), "links[0].bandwidth"),
-        (_set("links", 0, {}), "links[0].src"),
-        (_set("links", [{"src": "a", "dst": "b", "bandwidth": 1}] * 2), "links[1]"),
-        (_set("media", {"air": float("inf")}), "media.air"),
-        (_set("media", "air", -3), "media.air"),
-        (_set("nodes", []), "nodes"),
-        (_set("nodes", 1, "name", "a"), "nodes[1].name"),
-        (_set("nodes", 1, "cpu", "4"), "nodes[1].cpu"),
-        (_set("nodes", 1, "cpu", True), "nodes[1].cpu"),
-        (_set("nodes", 1, "cpu_usd", 1), "nodes[1].cpu_usd"),
-        (_set("nodes", 1, "memory_used", -1), "nodes[1].memory_used"),
-        (_set("job", "tasks", []), "job.tasks"),
-        (_set("job", "tasks", 1, "name", "t0"), "job.tasks[1].name"),
-        (_set("job", "tasks", 1, "name", "@a"), "job.tasks[1].name"),
-        (_set("job", "tasks", 1, "gpu", -1), "job.tasks[1].gpu"),
-        (_set("job", "tasks", 1, "allowed", ["a", "q"]), "job.tasks[1].allowed[1]"),
-        (_set("job", "flows", 0, "min", 3), "job.flows[0].min"),
-        (_set("job", "flows", 0, "src", "t9"), "job.flows[0].src"),
-        (_set("job", "flows", 1, "src", "@zz"), "job.flows[1].src"),
-        (_set("job", "flows", 0, "dst", "t0"), "job.flows[0].dst"),
-        (_set("job", "flows", 1, "src", "t0"), "job.flows[1]"),
-        (_set("weights", [0.5, 0.5]), "weights"),
-        (_set("weights", [0.5, -0.5, 1]), "weights[1]"),
-        (_set("job", None), "job"),
+        (set_item("links", 0, "dst", "zz"), "links[0].dst"),
+        (set_item("links", 0, "dst", "a"), "links[0].dst"),
+        (set_item("links", 0, "bandwidth", -1), "links[0].bandwidth"),
+        (set_item("links", 0, "bandwidth", float("nan")), "links[0].bandwidth"),
+        (set_item("links", 0, "medium", "water"), "links[0].medium"),
+        (set_item("links", 0, "bandwidth", 1e-300), "links[0].bandwidth"),
+        (set_item("links", 0, {}), "links[0].src"),
+        (set_item("links", [{"src": "a", "dst": "b", "bandwidth": 1}] * 2), "links[1]"),
+        (set_item("media", {"air": float("inf")}), "media.air"),
+        (set_item("media", "air", -3), "media.air"),
+        (set_item("nodes", []), "nodes"),
+        (set_item("nodes", 1, "name", "a"), "nodes[1].name"),
+        (set_item("nodes", 1, "cpu", "4"), "nodes[1].cpu"),
+        (set_item("nodes", 1, "cpu", True), "nodes[1].cpu"),
+        (set_item("nodes", 1, "cpu_usd", 1), "nodes[1].cpu_usd"),
+        (set_item("nodes", 1, "memory_used", -1), "nodes[1].memory_used"),
+        (set_item("job", "tasks", []), "job.tasks"),
+        (set_item("job", "tasks", 1, "name", "t0"), "job.tasks[1].name"),
+        (set_item("job", "tasks", 1, "name", "@a"), "job.tasks[1].name"),
+        (set_item("job", "tasks", 1, "gpu", -1), "job.tasks[1].gpu"),
+        (set_item("job", "tasks", 1, "allowed", ["a", "q"]), "job.tasks[1].allowed[1]"),
+        (set_item("job", "flows", 0, "min", 3), "job.flows[0].min"),
+        (set_item("job", "flows", 0, "src", "t9"), "job.flows[0].src"),
+        (set_item("job", "flows", 1, "src", "@zz"), "job.flows[1].src"),
+        (set_item("job", "flows", 0, "dst", "t0"), "job.flows[0].dst"),
+        (set_item("job", "flows", 1, "src", "t0"), "job.flows[1]"),
+        (set_item("weights", [0.5, 0.5]), "weights"),
+        (set_item("weights", [0.5, -0.5, 1]), "weights[1]"),
+        (set_item("job", None), "job"),
     ],
 )
 def test_nonsense_is_refused_with_its_field(change: Callable[[dict[str, Any]], None], field: str) -> None:

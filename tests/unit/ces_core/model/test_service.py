@@ -15,7 +15,6 @@ from ces_core.model.service import (
     Service,
     Step,
     flow_ms,
-    link_power_w,
     node_power_w,
     response_ms,
     service_ms,
@@ -69,11 +68,6 @@ def test_power_is_a_straight_line_from_idle_to_peak(use: float, expected: float)
 @pytest.mark.parametrize(("use", "expected"), [(0.1, 30.0), (0.05, 20.0), (0.97, 97.0)])
 def test_power_follows_a_curve_between_its_points(use: float, expected: float) -> None:
     assert node_power_w([10, 30, 40, 48, 55, 61, 67, 74, 82, 90, 100], use) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(("nj", "rate", "expected"), [(1000, 1, 1.0), (150, 20, 3.0), (0, 900, 0.0)])
-def test_a_link_draws_energy_by_bit(nj: float, rate: float, expected: float) -> None:
-    assert link_power_w(nj, rate) == pytest.approx(expected)
 
 
 INSTANCE: dict[str, Any] = {

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_core.amounts.settings import SETTINGS
 from ces_experiments.amounts import commands
@@ -19,12 +18,7 @@ from ces_sim.amounts import Outcome
 SMALL = ("--settings", "synthetic", "--rules", "least,thrifty", "--policies", "", "--rounds", "3")
 
 
-def bench(*arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(commands.amounts)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+bench = partial(run_bench, commands.amounts)
 
 
 def test_the_same_seed_gives_the_same_figures_and_the_published_ones_stand_beside(tmp_path: Path) -> None:

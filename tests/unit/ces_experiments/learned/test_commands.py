@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
+from click.testing import Result
 
 from ces_core.checker import check
 from ces_core.model.instance import read_instance
@@ -35,12 +35,8 @@ GRAPHML = """<graphml><key id="s" for="edge" attr.name="LinkSpeedRaw" attr.type=
 <edge source="1" target="2"><data key="s">1e9</data></edge></graph></graphml>"""
 
 
-def bench(name: str, *arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(getattr(commands, name.replace("-", "_")))
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+def bench(name: str, *arguments: object, code: int = 0) -> Result:
+    return run_bench(getattr(commands, name.replace("-", "_")), *arguments, code=code)
 
 
 def without_times(value: Any) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_experiments.malleable import commands
 from ces_experiments.malleable.contenders import AS_PUBLISHED, POLICIES
@@ -37,20 +35,12 @@ def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CES_DATA_DIR", str(tmp_path / "data"))
 
 
-def bench(command: Callable[..., None], *arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(command)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
-
-
 def results(folder: Path) -> Any:
     return json.loads((folder / "results.json").read_text())
 
 
 def test_all_policies_and_a_picture(tmp_path: Path) -> None:
-    shown = bench(commands.elastic, "--traces", SMALL, "--out", tmp_path / "out").stdout
+    shown = run_bench(commands.elastic, "--traces", SMALL, "--out", tmp_path / "out").stdout
     (found,) = results(tmp_path / "out")["inputs"].values()
     assert set(found["policies"]) == set(POLICIES)
     assert all(0 <= each["satisfied"] <= found["feasible"] for each in found["policies"].values())
@@ -60,7 +50,7 @@ def test_all_policies_and_a_picture(tmp_path: Path) -> None:
 
 
 def test_as_the_public_simulator_counts(tmp_path: Path) -> None:
-    bench(commands.elastic, "--traces", SMALL, "--compat", "elasticflow", "--no-plots", "--out", tmp_path / "out")
+    run_bench(commands.elastic, "--traces", SMALL, "--compat", "elasticflow", "--no-plots", "--out", tmp_path / "out")
     (found,) = results(tmp_path / "out")["inputs"].values()
     assert set(found["policies"]) == set(AS_PUBLISHED)
     assert all(each["published"] is None for each in found["policies"].values())
@@ -79,14 +69,14 @@ def test_as_the_public_simulator_counts(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_named(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    shown = bench(commands.elastic, *arguments, "--out", tmp_path / "out", code=2).output
+    shown = run_bench(commands.elastic, *arguments, "--out", tmp_path / "out", code=2).output
     assert said in " ".join(shown.replace("│", " ").split())
 
 
 def test_edge_servers_against_peers(tmp_path: Path) -> None:
     few = ("--gpus", 4, "--servers", 2, "--repeats", 2, "--fewer", 2, "--sweep-arrivals", "2", "--sweep-gpus", "8")
     more = ("--sweep-servers", "1", "--sweep-speeds", "0.3", "--arrivals", "1", "--out", tmp_path / "out")
-    bench(commands.elastic_edge, "--traces", SMALL, *few, *more)
+    run_bench(commands.elastic_edge, "--traces", SMALL, *few, *more)
     found = results(tmp_path / "out")
     points = found["inputs"]["small"]
     assert [point["sweep"] for point in points] == ["base", "arrivals", "gpus", "servers", "speed"]
@@ -109,7 +99,7 @@ def test_arrivals_come_closer_and_deadlines_go_with_them() -> None:
 
 
 def test_speeds_are_predicted_from_others(tmp_path: Path) -> None:
-    shown = bench(commands.elastic_speeds, "--gpus", "A100", "--out", tmp_path / "out").stdout
+    shown = run_bench(commands.elastic_speeds, "--gpus", "A100", "--out", tmp_path / "out").stdout
     parts = {(part["known"], part["place"]): part for part in results(tmp_path / "out")["parts"]}
     assert {key: part["cases"] for key, part in parts.items() if key[1] == "any"} == {(3, "any"): 4, (2, "any"): 12}
     for known in (3, 2):
@@ -120,5 +110,5 @@ def test_speeds_are_predicted_from_others(tmp_path: Path) -> None:
 
 
 def test_speeds_that_are_not_there_are_named(tmp_path: Path) -> None:
-    shown = bench(commands.elastic_speeds, "--gpus", "T4", "--out", tmp_path / "out", code=2).output
+    shown = run_bench(commands.elastic_speeds, "--gpus", "T4", "--out", tmp_path / "out", code=2).output
     assert "throughputs_T4" in " ".join(shown.replace("│", " ").split())

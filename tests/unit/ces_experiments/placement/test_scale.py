@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_core.model.generate import random_instance
 from ces_experiments.placement import scale as scale_module
@@ -16,13 +16,7 @@ from ces_experiments.placement.commands import scale
 from ces_experiments.placement.scale import Measured, Taken, alone, decided, summarise
 from ces_sim.decision import BadDecisionError
 
-
-def bench(*arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(scale)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+bench = partial(run_bench, scale)
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_experiments.queue.commands import longrun
 from ces_experiments.queue.longrun import MEASURES, summarise
@@ -16,12 +15,7 @@ from ces_experiments.queue.longrun import MEASURES, summarise
 SMALL = ("--jobs", "10", "--nodes", "5", "--repeats", "2", "--loads", "0.5,1", "--regime", "tight", "--seed", "1")
 
 
-def bench(*arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(longrun)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+bench = partial(run_bench, longrun)
 
 
 def test_results_tables_and_picture(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.policies import GROUP
@@ -38,12 +38,7 @@ SMALL = (
 )
 
 
-def bench(*arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(multi)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+bench = partial(run_bench, multi)
 
 
 def figures(out: Path, *more: object) -> Any:

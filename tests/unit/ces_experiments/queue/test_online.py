@@ -5,24 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_experiments.queue.commands import online
 
 SMALL = ("--jobs", "10", "--nodes", "4", "--tasks", "1-2", "--repeats", "2", "--loads", "0.5,2", "--time-limit", "0")
 
 
-def bench(*arguments: object, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(online)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+bench = partial(run_bench, online)
 
 
 def without_times(value: Any) -> Any:

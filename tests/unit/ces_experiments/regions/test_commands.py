@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from bench_command import run_bench
 
 from ces_experiments.regions.commands import regions
 
@@ -20,12 +18,7 @@ SMALL = (
 )  # fmt: skip
 
 
-def bench(*arguments: object, command: Callable[..., None] = regions, code: int = 0) -> Any:
-    app = typer.Typer()
-    app.command()(command)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return run
+bench = partial(run_bench, regions)
 
 
 def test_tables_plots_and_each_run(tmp_path: Path) -> None:

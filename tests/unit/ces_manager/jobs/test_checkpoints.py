@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from history_actors import malleable
-from manager_world import World, full_mesh, sqlite_url
+from manager_world import World, sqlite_url
+from meshed_world import meshed_world
 from pydantic import ValidationError
-from world_audit import audit
 
 from ces_common.messages.checkpoints import (
     BegunFrom,
@@ -30,12 +30,8 @@ NODES = ["a", "b", "c"]
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(sqlite_url(tmp_path))
-    made.add_nodes(*NODES, cpu=1000)
-    made.put_topology(full_mesh(NODES, "50Mbit"))
-    yield made
-    audit(made)
-    made.close()
+    with meshed_world(sqlite_url(tmp_path), *NODES, bandwidth="50Mbit", cpu=1000) as made:
+        yield made
 
 
 @pytest.fixture

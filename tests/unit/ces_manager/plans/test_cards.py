@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from history_actors import malleable
-from manager_world import World, full_mesh, ring, sqlite_url
-from world_audit import audit, findings
+from manager_world import World, ring, sqlite_url
+from meshed_world import meshed_world
+from world_audit import findings
 
 from ces_common.jobfile import JobFile
 from ces_common.states import JobState
@@ -18,13 +19,9 @@ from ces_manager.plans.residual import held_on_nodes, taken_cards
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """Two nodes with two cards each; what happened is audited twice."""
-    made = World(sqlite_url(tmp_path))
-    made.add_nodes("a", "b", cpu=4000, gpu=2)
-    made.put_topology(full_mesh(["a", "b"]))
-    yield made
-    audit(made)
-    assert findings(made) == []
-    made.close()
+    with meshed_world(sqlite_url(tmp_path), "a", "b", cpu=4000, gpu=2) as made:
+        yield made
+        assert findings(made) == []
 
 
 def on_gpu(name: str, gpu: int = 1, **more: object) -> JobFile:

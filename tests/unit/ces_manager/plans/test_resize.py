@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from history_actors import malleable
-from manager_world import World, full_mesh, ring, sqlite_url
-from world_audit import audit, findings
+from manager_world import World, ring, sqlite_url
+from meshed_world import meshed_world
+from world_audit import findings
 
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
@@ -25,13 +26,9 @@ HOPS = {(src, dst): 20_000_000 for src in NODES for dst in NODES if src != dst}
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     """Three nodes with room for two workers each; what happened is audited twice."""
-    made = World(sqlite_url(tmp_path))
-    made.add_nodes(*NODES, cpu=1000)
-    made.put_topology(full_mesh(NODES, "20Mbit"))
-    yield made
-    audit(made)
-    assert findings(made, HOPS) == []
-    made.close()
+    with meshed_world(sqlite_url(tmp_path), *NODES, bandwidth="20Mbit", cpu=1000) as made:
+        yield made
+        assert findings(made, HOPS) == []
 
 
 @pytest.fixture

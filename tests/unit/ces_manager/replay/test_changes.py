@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
-from manager_world import World, full_mesh, ring, sqlite_url
+from manager_world import World, ring, sqlite_url
+from meshed_world import meshed_world
 
 from ces_common.db.outbox import latest_event
 from ces_common.messages.events import EVENTS, event_type
@@ -23,11 +24,8 @@ NODES = ["a", "b", "c"]
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(sqlite_url(tmp_path))
-    made.add_nodes(*NODES, cpu=1500)
-    made.put_topology(full_mesh(NODES, "100Mbit"))
-    yield made
-    made.close()
+    with meshed_world(sqlite_url(tmp_path), *NODES, cpu=1500) as made:
+        yield made
 
 
 def last(world: World) -> int:

@@ -14,7 +14,7 @@ from ces_client.cli import (
     contexts,
     dashboard,
     energy,
-    installing,
+    installation,
     jobs,
     machine,
     regions,
@@ -87,9 +87,9 @@ get.command("queue")(cluster.get_queue)
 get.command("regions")(regions.get_regions)
 describe.command("job")(jobs.describe_job)
 describe.command("node")(cluster.describe_node)
-node.command()(installing.install)
-node.command()(installing.accept)
-node.command()(installing.refuse)
+node.command()(installation.install)
+node.command()(installation.accept)
+node.command()(installation.refuse)
 node.command()(cluster.cordon)
 node.command()(cluster.uncordon)
 node.command()(cluster.drain)

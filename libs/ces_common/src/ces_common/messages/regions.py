@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
@@ -158,10 +157,6 @@ class OfferedJob(Message):
     attempt: Small
     file: JobFile
     not_taken: dict[str, str] = {}
-
-    @property
-    def may_run_in(self) -> Sequence[str]:
-        return self.file.regions
 
 
 class OffersQuery(Message):

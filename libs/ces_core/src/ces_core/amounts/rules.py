@@ -8,7 +8,7 @@ description and the public runs of arXiv 2302.00571, not the systems that they a
 from __future__ import annotations
 
 from ces_core.amounts.choice import Choice, may_place, taken
-from ces_core.amounts.dealing import deal_by_gain, deal_by_service
+from ces_core.amounts.redistribution import deal_by_gain, deal_by_service
 from ces_core.amounts.settings import SLOTS
 from ces_core.amounts.state import CPU, GPU, State, World
 from ces_core.amounts.thrift import thrifty

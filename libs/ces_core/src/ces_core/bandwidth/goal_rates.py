@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from ces_core.bandwidth.linear import thread_solver
+from ces_core.bandwidth.highs import optimum, thread_solver
 from ces_core.model.path import Path
 from ces_core.model.problem import SLACK, FloatArray
 from ces_core.model.service import ROUNDING, Service
@@ -126,15 +126,12 @@ class _Program:
         best: tuple[float, FloatArray] | None = None
         bound = math.inf
         for _ in range(ROUNDS):
-            solver.run()
-            status = solver.getModelStatus()
-            if status == highspy.HighsModelStatus.kInfeasible:
+            found = optimum(solver)
+            if found is None:
                 return None
-            if status != highspy.HighsModelStatus.kOptimal:
-                raise RuntimeError(f"the linear program ended with {solver.modelStatusToString(status)}")
-            bound = min(bound, -float(solver.getObjectiveValue()))
-            found = np.array(solver.getSolution().col_value)[: self.flows]
-            rates = np.where(self.inside, self.high, np.clip(found * self.scale, self.low, self.widest))
+            bound = min(bound, -found.objective)
+            wished = found.columns[: self.flows] * self.scale
+            rates = np.where(self.inside, self.high, np.clip(wished, self.low, self.widest))
             value = self._value(rates)
             if value is not None and (best is None or value > best[0]):
                 best = value, rates

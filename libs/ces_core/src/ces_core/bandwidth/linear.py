@@ -9,13 +9,13 @@ cuts at a point between the best and the latest solution, which keeps the rounds
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 
+from ces_core.bandwidth.highs import optimum, thread_solver
 from ces_core.model.objective import composite
 from ces_core.model.path import Path
 from ces_core.model.problem import SLACK, FloatArray, Problem
@@ -44,25 +44,6 @@ def best_value(problem: Problem, paths: Sequence[Sequence[Path]]) -> Rates | Non
     """Rates that maximise the bandwidth's part of the composite; ``paths[f]`` are the paths open to flow f. None where
     the minimums do not fit."""
     return _Program(problem, paths).run()
-
-
-_own = threading.local()
-
-
-def thread_solver() -> highspy.Highs:
-    """This thread's solver, reused because creating one costs more than a small program."""
-    solver: highspy.Highs | None = getattr(_own, "solver", None)
-    if solver is None:
-        solver = _own.solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "off"),
-            ("primal_feasibility_tolerance", 1e-10),
-            ("dual_feasibility_tolerance", 1e-10),
-        ):
-            solver.setOptionValue(option, value)
-    return solver
 
 
 class _Program:
@@ -105,15 +86,11 @@ class _Program:
         best: tuple[float, FloatArray] | None = None
         bound = np.inf
         for _ in range(ROUNDS):
-            solver.run()
-            status = solver.getModelStatus()
-            if status == highspy.HighsModelStatus.kInfeasible:
+            found = optimum(solver)
+            if found is None:
                 return None
-            if status != highspy.HighsModelStatus.kOptimal:
-                raise RuntimeError(f"the linear program ended with {solver.modelStatusToString(status)}")
-            found = np.array(solver.getSolution().col_value)
-            bound = min(bound, self._constant() - solver.getObjectiveValue())
-            shares = self._repaired(np.clip(found[:columns], 0.0, 1.0))
+            bound = min(bound, self._constant() - found.objective)
+            shares = self._repaired(np.clip(found.columns[:columns], 0.0, 1.0))
             reached = self._goal(shares)
             if best is None or reached > best[0]:
                 best = reached, shares

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ces_core.decomposition.clusters import clusters
 from ces_core.decomposition.graph import Division, Graph, IndivisibleError, Integers
 from ces_core.decomposition.packing import no_packing
-from ces_core.decomposition.programme import TOLERANCE, Programme, Solution
+from ces_core.integer_programme import TOLERANCE, Programme, Solution
 
 FULLNESS = (1.0, 0.95, 0.9, 0.8, 0.7, 0.55)
 """How full the parts that run anywhere may be together: what fills them wholly can seldom be packed, so what cannot be
@@ -121,12 +121,12 @@ def _near(
         found, least = solved(less, heaviest)
         if found.values is None:
             return _Near(None, bound, found.impossible and less == 0.0)
-        values, scale = found.values, heaviest
+        values, scale = found.values > 0, heaviest
         # Tolerances are absolute: once more, with traffic counted by the cut, until that is about 1.
         while 0 < (cut := division.cut(values[: division.size].astype(np.int64))) < scale and monotonic() < deadline:
             again, more = solved(less, cut)
             scale, least = cut, max(least, more)
-            values = values if again.values is None else again.values
+            values = values if again.values is None else again.values > 0
         bound = least if less == 0.0 else bound
         inside = values[: division.size]
         within_state = most_state is None or _state(graph, inside) <= most_state

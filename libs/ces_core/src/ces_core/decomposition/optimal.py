@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ces_core.decomposition.clusters import clusters
 from ces_core.decomposition.graph import Division, Floats, IndivisibleError, Integers
 from ces_core.decomposition.packing import no_packing
-from ces_core.decomposition.programme import TOLERANCE, Programme, Solution
+from ces_core.integer_programme import TOLERANCE, Programme, Solution
 
 LARGEST = 200
 """Vertices of a graph that is asked for its optimum: the programme grows with vertices times edges."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ces_core.gpus.milp import Programme
+from ces_core.gpus.milp import NamedRows
 from ces_core.gpus.model import CARD, GpuNode, GpuTask
 
 MOST_PATTERNS = 20_000
@@ -58,7 +58,7 @@ def upper_bound(nodes: Sequence[GpuNode], tasks: Sequence[GpuTask], limit_s: flo
     }
     gain = np.zeros(len(places) + len(cards))
     gain[: len(places)] = 1.0
-    programme = Programme(gain, np.full(len(gain), float(len(tasks) + sum(node.cards for node in nodes))))
+    programme = NamedRows(gain, np.full(len(gain), float(len(tasks) + sum(node.cards for node in nodes))))
     for where, count in classes.items():
         _count_class(programme, where, count, kinds, {kind: places[where, kind] for kind in kinds})
         for i, each in enumerate(found if where[2] else ()):
@@ -68,13 +68,12 @@ def upper_bound(nodes: Sequence[GpuNode], tasks: Sequence[GpuTask], limit_s: flo
                     programme.count(("size", where, size), 0.0, cards[where, i], -float(each[at]))
     for (_, kind), place in places.items():
         programme.count(("kind", kind), float(kinds[kind]), place, 1.0)
-    values, most = programme.solve(limit_s)
-    if not math.isfinite(most):
+    solution = programme.solve(limit_s)
+    if not math.isfinite(solution.most):
         raise RuntimeError(f"HiGHS has no bound after {limit_s:g} s")
-    if values is None:
-        values = np.zeros(len(gain), np.int64)
+    values = np.zeros(len(gain), np.int64) if solution.values is None else solution.values
     return Bound(
-        min(len(tasks), math.floor(most + 1e-6)),
+        min(len(tasks), math.floor(solution.most + 1e-6)),
         {where: {kind: int(n) for kind in kinds if (n := values[places[where, kind]])} for where in classes},
         {
             where: [
@@ -88,7 +87,7 @@ def upper_bound(nodes: Sequence[GpuNode], tasks: Sequence[GpuTask], limit_s: flo
 
 
 def _count_class(
-    programme: Programme, where: NodeClass, count: int, kinds: Mapping[Kind, int], places: Mapping[Kind, int]
+    programme: NamedRows, where: NodeClass, count: int, kinds: Mapping[Kind, int], places: Mapping[Kind, int]
 ) -> None:
     """What tasks take of the nodes of a class."""
     cpu, memory, per_node, model = where

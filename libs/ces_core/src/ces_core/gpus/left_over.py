@@ -1,4 +1,4 @@
-"""What placing shares of cards, or whole ones, makes of what is left over: FGD's measure as a value for solvers that
+"""How much a placement of GPU tasks fragments what is left of the cards: FGD's measure, as a value for solvers that
 choose nodes by something else."""
 
 from __future__ import annotations

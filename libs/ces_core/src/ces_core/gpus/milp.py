@@ -1,19 +1,15 @@
-"""Mixed-integer programmes by HiGHS: maximise a gain over whole numbers, each row of which has an end."""
+"""Integer programmes whose rows have names, and are filled one variable at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-import highspy
-import numpy as np
-
-from ces_core.gpus.clusters import Floats
-from ces_core.gpus.model import Integers
+from ces_core.integer_programme import Floats, Programme, Solution
 
 
 @dataclass
-class Programme:
+class NamedRows:
     """``gain``: of each variable, shape (variables,), which is between 0 and ``upper``."""
 
     gain: Floats
@@ -26,26 +22,9 @@ class Programme:
         self._rows.setdefault(row, {})[variable] = amount
         self._ends[row] = end
 
-    def solve(self, limit_s: float) -> tuple[Integers | None, float]:
-        """The best values found within ``limit_s``, if any, and what no others can gain more than."""
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = len(self.gain), len(self._rows)
-        model.col_cost_, model.col_lower_, model.col_upper_ = -self.gain, np.zeros(len(self.gain)), self.upper
-        model.row_lower_ = np.full(len(self._rows), -highspy.kHighsInf)
-        model.row_upper_ = np.array([self._ends[row] for row in self._rows])
-        model.integrality_ = [highspy.HighsVarType.kInteger] * len(self.gain)
-        entries = list(self._rows.values())
-        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row in entries)])
-        model.a_matrix_.index_ = np.array([variable for row in entries for variable in row], np.int32)
-        model.a_matrix_.value_ = np.array([amount for row in entries for amount in row.values()], np.float64)
-        solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("threads", 1), ("time_limit", limit_s), ("mip_rel_gap", 0.0)):
-            solver.setOptionValue(option, value)
-        solver.passModel(model)
-        solver.run()
-        info = solver.getInfo()
-        values = None
-        if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-            values = np.round(np.array(solver.getSolution().col_value)).astype(np.int64)
-        return values, -info.mip_dual_bound
+    def solve(self, limit_s: float) -> Solution:
+        """The best values found within ``limit_s`` seconds."""
+        programme = Programme(self.gain, self.upper)
+        for row, amounts in self._rows.items():
+            programme.row(list(amounts), list(amounts.values()), self._ends[row])
+        return programme.solve(limit_s)

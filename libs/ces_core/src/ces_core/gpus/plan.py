@@ -15,7 +15,7 @@ from ces_core.gpus.bound import Bound, Kind, class_of, kind_of
 from ces_core.gpus.checker import Placed
 from ces_core.gpus.choice import Chooser
 from ces_core.gpus.fragmentation import typical
-from ces_core.gpus.milp import Programme
+from ces_core.gpus.milp import NamedRows
 from ces_core.gpus.model import CARD, Asked, Fleet, GpuNode, GpuTask, Models
 from ces_core.gpus.scores import Policy
 
@@ -159,6 +159,8 @@ def _filled(found: Plan, nodes: list[int], free: list[int]) -> dict[int, tuple[i
                 continue
             if asked.models and not asked.models & int(found.fleet.model[node]):
                 continue
+            if asked.gpus and asked.card_memory > found.nodes[node].card_memory:
+                continue
             share = asked.gpus and asked.milli < CARD
             columns += [(task, node, card) for card in (range(int(found.fleet.cards[node])) if share else (-1,))]
     if not columns:
@@ -166,7 +168,7 @@ def _filled(found: Plan, nodes: list[int], free: list[int]) -> dict[int, tuple[i
     wide = found.fleet.milli.shape[1]
     gain = np.zeros(len(columns) + len(nodes) * wide)
     gain[: len(columns)] = [1 - FEWER * _size(found, task, node) for task, node, _ in columns]
-    programme = Programme(gain, np.ones(len(gain)))
+    programme = NamedRows(gain, np.ones(len(gain)))
     for i, (task, node, card) in enumerate(columns):
         asked = found.asked[task]
         programme.count(("task", task), 1, i, 1)
@@ -180,7 +182,7 @@ def _filled(found: Plan, nodes: list[int], free: list[int]) -> dict[int, tuple[i
             programme.count(("cards", node), float(found.fleet.cards[node]), shared, 1)
         elif asked.gpus:
             programme.count(("cards", node), float(found.fleet.cards[node]), i, asked.gpus)
-    values, _ = programme.solve(STEP_S)
+    values = programme.solve(STEP_S).values
     if values is None:
         return None
     chosen = [columns[i] for i in np.flatnonzero(values[: len(columns)])]

@@ -60,16 +60,6 @@ class SpeedProfile:
         return self.sizes[-1]
 
     @cached_property
-    def best_size(self) -> int:
-        """The fastest size, the smallest of several."""
-        return self.sizes[self.rates.index(max(self.rates))]
-
-    def up_to(self, most: int) -> SpeedProfile:
-        """Without the sizes above ``most``; the smallest always stays."""
-        kept = max(1, bisect_right(self.sizes, most))
-        return SpeedProfile(self.sizes[:kept], self.rates[:kept])
-
-    @cached_property
     def rising(self) -> SpeedProfile:
         """Without the sizes that are no faster than a smaller one: more GPUs always help."""
         kept: dict[int, float] = {}

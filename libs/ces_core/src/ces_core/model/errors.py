@@ -23,7 +23,8 @@ class UnknownSolverError(LookupError):
 
 
 class BrokenSolverError(UnknownSolverError):
-    """The solver of this name comes from another package and cannot be loaded. ``reason`` says why."""
+    """The solver of this name comes from another package and cannot be used. ``reason`` says why, and the remedy
+    where there is one."""
 
     def __init__(self, name: str, reason: str) -> None:
         LookupError.__init__(self, f"the solver {name!r} is broken: {reason}")

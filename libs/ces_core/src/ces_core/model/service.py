@@ -59,10 +59,6 @@ def node_power_w(curve: Sequence[float] | FloatArray, use: float) -> float:
     return float(np.interp(use, np.linspace(0.0, 1.0, CURVE_POINTS), curve))
 
 
-def link_power_w(nj_per_bit: float, rate_mbit: float) -> float:
-    return nj_per_bit * rate_mbit * 1e-3
-
-
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 

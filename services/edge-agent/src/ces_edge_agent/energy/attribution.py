@@ -1,4 +1,4 @@
-"""Whose energy it was. Pure."""
+"""How a node's energy is divided among its allocations and the system. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What was learned of nodes and links, written down every few minutes, without the version lock."""
+"""How often nodes and links were there: seen every ten seconds and written down every five minutes, without the version
+lock."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ _GONE = ~select(LinkRow.src).where(
 
 
 async def learn_repeatedly(database: Database, hearing: Hearing, age: Age, timeouts: Timeouts, duties: Duties) -> None:
-    """``hearing``, ``age``: of the failure detector. Of several managers one learns. What it has not written down when
-    another takes over is lost, of times away as of times there."""
+    """Learns until it is cancelled. ``hearing``, ``age``: of the failure detector. Of several managers one learns; what
+    it has not written down when another takes over is lost, of times away as of times there."""
     watch, written = _new_watch(timeouts), database.clock.steady()
     while True:
         await asyncio.sleep(LOOK_S)

@@ -45,7 +45,7 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, problem_of
 from ces_manager.network.flow_rates import job_flows_view
 from ces_manager.queue.live import LiveQueue
-from ces_manager.regions import away, clearing, guests, parts
+from ces_manager.regions import away, guests, parts, restoration
 from ces_manager.regions.totals import totals
 
 log = structlog.get_logger()
@@ -111,7 +111,7 @@ class RegionRequests:
         )
 
     async def _cleared(self, said: ClearedJobs) -> Refusal:
-        await self._database.write(lambda tx: clearing.clear(tx, said))
+        await self._database.write(lambda tx: restoration.clear(tx, said))
         return Refusal()
 
     async def _report(self, reported: ReportedJobs) -> Refusal:

@@ -1,5 +1,6 @@
-"""What operators do with nodes: cordon, uncordon, drain, say when owners need them. Each command returns what was so
-already, if it changed nothing that counts."""
+"""What operators do with nodes: cordon, uncordon, drain, and say when their owners need them.
+
+Each command returns None where it changed something, else a sentence that says what was so already."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where they run: what whole jobs of other regions and parts of split ones have in common. Each is held as an ordinary
-job with a committed plan, until its home commits it or its time is over."""
+"""Holds of this region for others: what whole jobs of other regions and parts of split ones have in common. Each is
+held as an ordinary job with a committed plan, until its home commits it or its time is over."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def due(tx: ReadTx, now: datetime) -> Sequence[tuple[JobRow, str]]:
 
 
 def end_holds(tx: WriteTx) -> int:
-    """Release it; how many."""
+    """Release what is due; returns how many holds that were."""
     ended = due(tx, tx.now)
     for row, why in ended:
         end(tx, row, why)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import typer
+from bench_command import run_bench, words_of
 from cpu_log import LOG
 from resize_log import START
 from submitted_jobs import SubmittedJobs
-from typer.testing import CliRunner
 
 from ces_experiments.common import job_runs
 from ces_experiments.common.command import carry_out
@@ -94,8 +94,4 @@ def test_an_amount_counts_once_however_it_is_written(tmp_path: Path, monkeypatch
 
 
 def bench(*arguments: object, code: int) -> str:
-    app = typer.Typer()
-    app.command()(commands.cpu)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return " ".join(run.output.replace("│", " ").split())
+    return words_of(run_bench(commands.cpu, *arguments, code=code))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import typer
+from bench_command import run_bench, words_of
 from resize_log import LOG, NOTES
 from submitted_jobs import SubmittedJobs
-from typer.testing import CliRunner
 
 from ces_common.states import JobState
 from ces_experiments.common import job_runs
@@ -78,11 +78,7 @@ def test_what_makes_no_sense_is_named(tmp_path: Path, arguments: tuple[str, ...]
 
 
 def bench(*arguments: object, code: int) -> str:
-    app = typer.Typer()
-    app.command()(commands.malleable)
-    run = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert run.exit_code == code, run.output + repr(run.exception)
-    return " ".join(run.output.replace("│", " ").split())
+    return words_of(run_bench(commands.malleable, *arguments, code=code))
 
 
 SAYS = ['{"progress": {"step": 3}}', json.dumps({"notes": NOTES})]

@@ -1,4 +1,5 @@
-"""Worlds side by side as a :class:`ces_rl.envs.base.TeamVector`."""
+"""TapFinger's clusters, simulated side by side, as the environment that a team of agents learns in: a
+:class:`ces_rl.envs.base.TeamVector`."""
 
 from __future__ import annotations
 
