@@ -115,7 +115,7 @@ class Valuation:
     def _fits(self, rows: IntArray) -> BoolArray:
         cluster = self.problem.cluster
         tasks = np.arange(rows.shape[1])
-        fits: BoolArray = self.domain[tasks[None, :], rows].all(axis=1)
+        fits: BoolArray = np.asarray(self.domain[tasks[None, :], rows].all(axis=1), dtype=np.bool_)
         free = cluster.node_free + SLACK * cluster.node_capacity
         for r in range(len(free)):
             load = np.zeros((len(rows), free.shape[1]))
