@@ -1,4 +1,4 @@
-"""``ces bench adjust`` on two hours of a day."""
+"""``ces bench adjust`` on an hour of a day."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ces_experiments.adjustment import commands, experiment
 from ces_experiments.adjustment.experiment import ANEW, LEAST, Cell, Question, lived
 from ces_sim.adjustment.town import day
 
-TWO_HOURS = 720
+ONE_HOUR = 360
 
 
 @pytest.fixture(autouse=True)
 def _short_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiment, "day", lambda seed, speed: day(seed, speed)[:TWO_HOURS])
+    monkeypatch.setattr(experiment, "day", lambda seed, speed: day(seed, speed)[:ONE_HOUR])
 
 
 def test_every_way_lives_the_same_days(tmp_path: Path) -> None:
