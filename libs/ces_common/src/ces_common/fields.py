@@ -51,7 +51,7 @@ class Document(BaseModel):
 
 
 class PositiveRange(Document):
-    """From ``min`` to ``max``, both above zero; whoever inherits says in which unit."""
+    """From ``min`` to ``max``, both above zero; a subclass says in which unit."""
 
     min: int
     max: int

@@ -95,7 +95,7 @@ def accept(
 
 
 def refuse(name: ApplicantName, output: OutputOption = Output.TABLE) -> None:
-    """Take a name off the list of devices that have applied, whoever applied under it."""
+    """Take a name off the list of devices that have applied. The device may apply again."""
     with session.connect() as client:
         gone = client.applicants.refuse(name)
     tell(gone, Text(f"{name} is refused; it had applied from {', '.join(gone.addresses)}"), output)

@@ -48,7 +48,7 @@ async def list_applicants(request: Request, limit: Limit = 100, cursor: Cursor =
 
 @router.delete("/applicants/{node}", dependencies=[ADMIN])
 async def refuse(request: Request, node: PathName) -> RefusedApplicants:
-    """Remove the name from the list, whoever applied under it. They may apply again."""
+    """Remove a name from the list of devices that have applied. The device may apply again."""
     return await context_of(request).database.requested_write(
         lambda tx: applicants.refuse_applicants(tx, node), identity_of(request).name
     )
