@@ -196,7 +196,7 @@ async def test_the_next_look_at_doubtful_jobs_begins_behind_the_last(regions: di
 
 
 async def test_who_follows_logs_holds_up_no_commit(regions: dict[str, Region]) -> None:
-    """Takes as many questions for logs as come, and answers none."""
+    """The other region is asked for logs over and over, and never answers."""
     at_home, there = await home(regions["a"]), await owner(regions["b"])
     looked: list[bytes] = []
 
