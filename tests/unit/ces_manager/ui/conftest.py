@@ -9,6 +9,13 @@ from ui_modules import Modules, modules
 
 
 @pytest.fixture(scope="package")
-def ui() -> Iterator[Modules]:
+def _ui() -> Iterator[Modules]:
     with modules() as loaded:
         yield loaded
+
+
+@pytest.fixture
+def ui(_ui: Modules) -> Modules:
+    """Every test begins in English, whatever the one before it chose."""
+    _ui.run('await (await load("show")).setLanguage("en");')
+    return _ui
