@@ -14,8 +14,8 @@ def _ui() -> Iterator[Modules]:
         yield loaded
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ui(_ui: Modules) -> Modules:
-    """Every test begins in English, whatever the one before it chose."""
+    """Every module begins in English, whatever the one before it chose."""
     _ui.run('await (await load("show")).setLanguage("en");')
     return _ui
