@@ -12,6 +12,7 @@ from ces_experiments.common.results import provenance
 from ces_experiments.dashboard import report as dashboard_report
 from ces_experiments.gpus import clusters_report, fgd_report, learning_report
 from ces_experiments.gpus import mix_report as gpu_mix_report
+from ces_experiments.latency import report as latency_report
 from ces_experiments.learned import (
     curves_report,
     generalise_report,
@@ -45,6 +46,7 @@ REPORTS: dict[str, Report] = {
     "warm-start": warm_start_report.REPORT,
     "curves": curves_report.REPORT,
     "amounts": amounts_report.REPORT,
+    "latency": latency_report.REPORT,
     "gpus": fgd_report.REPORT,
     "gpu-clusters": clusters_report.REPORT,
     "gpu-mix": gpu_mix_report.REPORT,

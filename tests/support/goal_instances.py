@@ -60,6 +60,31 @@ def goal_instance(seed: int, *, nodes: int | None = None, tasks: int | None = No
     return {"nodes": machines, "links": links, "job": job}
 
 
+def pipeline(**job: Any) -> Instance:
+    """A camera's frames to be seen: on the roof, slowly, or behind 22 ms of radio at the gate."""
+    return {
+        "nodes": [
+            {"name": "roof1", "cpu": 4, "memory": 4, "speed": {"matrix": 0.5}, "reliability": 0.95},
+            {"name": "gate1", "cpu": 4, "memory": 4, "speed": {"matrix": 2}, "reliability": 0.9},
+        ],
+        "links": [
+            {"src": "roof1", "dst": "gate1", "bandwidth": 100, "delay_ms": 12},
+            {"src": "gate1", "dst": "roof1", "bandwidth": 100, "delay_ms": 12},
+        ],
+        "job": {
+            "tasks": [
+                {"name": "t0", "cpu": 1, "memory": 1, "work": {"per_request": 19}, "allowed": ["roof1"]},
+                {"name": "t1", "cpu": 1, "memory": 1, "work": {"per_request": 40, "class": "matrix"}},
+            ],
+            "flows": [{"src": "t0", "dst": "t1", "min": 10, "max": 40, "message": 50_000}],
+            "chains": [
+                {"name": "loop", "tasks": ["t0", "t1"], "flows": [["t0", "t1"]], "deadline_ms": 50, "hard": True}
+            ],
+        }
+        | job,
+    }
+
+
 def _node(name: str, uniform: Any, chance: Any) -> Instance:
     node = {"name": name, "cpu": uniform(3, 8), "memory": uniform(6, 16), "reliability": uniform(0.97, 1)}
     if chance(0.4):

@@ -63,4 +63,4 @@ def with_lookahead(solver: Solver) -> Solver:
 def refuse_goals(solver: str, problem: Problem) -> None:
     """Raises ProblemError for a job with goals, which a solver that does not know them would pass over in silence."""
     if problem.has_goals:
-        raise ProblemError("job", f"{solver} does not know {GOALS}: ask the solver exact")
+        raise ProblemError("job", f"{solver} does not know {GOALS}: ask search, or exact")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ces_core.bandwidth import reroute
+from ces_core.model.errors import ProblemError
+from ces_core.model.goals import Chain, Goals, ObjectiveWeights
 from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.profiles import TaskProfile, Work
 from ces_core.network.cache import paths_of
 from ces_core.placement.candidates import ALL
 from ces_core.solver import Solver
@@ -15,8 +20,8 @@ HASTE_S = 1e-3
 
 
 def warm_up(solver: Solver) -> None:
-    """Have ``solver`` decide tiny jobs, feasible and infeasible, and one on a large cluster, so that no later decision
-    pays for first use.
+    """Have ``solver`` decide tiny jobs, feasible and infeasible, with goals and without, and one on a large cluster, so
+    that no later decision pays for first use.
 
     Takes a minute of CPU time if nothing is compiled yet and no cache of compiled code can be used, else less than a
     second. It does not fill path tables: see :meth:`ces_core.network.path_table.PathTable.warm`.
@@ -31,6 +36,8 @@ def warm_up(solver: Solver) -> None:
         # Twice: a limit that passes while the first decision compiles leaves its later steps for the second.
         for _ in range(2):
             solver.solve(problem, time_limit_s=ENOUGH_S)
+    with contextlib.suppress(ProblemError):  # not every solver knows goals
+        solver.solve(_with_goals(cluster), time_limit_s=ENOUGH_S)
     reroute.warm_up()
     paths_of(cluster.topology).warm()  # what no decision uses until the topology changes
     star = [Node(f"n{i}", cpu=2.0, memory=2.0) for i in range(ALL + 1)]  # so many that only some are looked at closely
@@ -39,3 +46,10 @@ def warm_up(solver: Solver) -> None:
     many = [Task(f"t{i}", cpu=1.5) for i in range(16)]  # with so many placements that the solver does all that it can
     for limit in (ENOUGH_S, ENOUGH_S, HASTE_S):
         solver.solve(Problem.make(large, many, [Flow("t0", "t1", 1.0, 5.0)]), time_limit_s=limit)
+
+
+def _with_goals(cluster: Cluster) -> Problem:
+    tasks = [Task(name, cpu=1.0, profile=TaskProfile(Work(5.0), rate=10.0)) for name in "xy"]
+    chain = Chain("loop", ("x", "y"), (("x", "y"),), deadline_ms=100.0, hard=True)
+    goals = Goals((chain,), least_reliability=0.5, weights=ObjectiveWeights(0.25, 0.25, 0.25, 0.25))
+    return Problem.make(cluster, tasks, [Flow("x", "y", 1.0, 2.0, message=1000.0)], goals=goals)

@@ -55,7 +55,7 @@ def test_a_solver_that_does_not_know_goals_is_bad_input(app: typer.Typer) -> Non
     assert run.exit_code == 2
     assert json.loads(run.stdout)["error"]["field"] == "job"
     assert "best-fit does not know deadlines" in run.stderr
-    assert "ask the solver exact" in run.stderr
+    assert "ask search, or exact" in run.stderr
 
 
 def test_paths_by_delay_are_taken_and_checked(app: typer.Typer, tmp_path: Path) -> None:

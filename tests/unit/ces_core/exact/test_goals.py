@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from goal_instances import goal_instance
+from goal_instances import goal_instance, pipeline
 from goal_reference import Reference
 
 from ces_core.checker import check
@@ -64,34 +64,9 @@ def test_the_optimum_over_paths_of_least_delay(seed: int) -> None:
     proven(goal_instance(seed, nodes=3, tasks=2), paths=2, path_metric="delay")
 
 
-def _pipeline(**job: Any) -> dict[str, Any]:
-    """A camera's frames to be seen: on the roof, slowly, or behind 22 ms of radio at the gate."""
-    return {
-        "nodes": [
-            {"name": "roof1", "cpu": 4, "memory": 4, "speed": {"matrix": 0.5}, "reliability": 0.95},
-            {"name": "gate1", "cpu": 4, "memory": 4, "speed": {"matrix": 2}, "reliability": 0.9},
-        ],
-        "links": [
-            {"src": "roof1", "dst": "gate1", "bandwidth": 100, "delay_ms": 12},
-            {"src": "gate1", "dst": "roof1", "bandwidth": 100, "delay_ms": 12},
-        ],
-        "job": {
-            "tasks": [
-                {"name": "t0", "cpu": 1, "memory": 1, "work": {"per_request": 19}, "allowed": ["roof1"]},
-                {"name": "t1", "cpu": 1, "memory": 1, "work": {"per_request": 40, "class": "matrix"}},
-            ],
-            "flows": [{"src": "t0", "dst": "t1", "min": 10, "max": 40, "message": 50_000}],
-            "chains": [
-                {"name": "loop", "tasks": ["t0", "t1"], "flows": [["t0", "t1"]], "deadline_ms": 50, "hard": True}
-            ],
-        }
-        | job,
-    }
-
-
 def test_a_deadline_out_of_reach_is_named_with_the_missing_ms() -> None:
     """19 + 40 / 2 + 12 + 400,000 bit at 40 Mbit/s: 61 ms; on the roof alone 19 + 80."""
-    reason = proven(_pipeline()).reason
+    reason = proven(pipeline()).reason
     assert reason is not None
     assert (reason.code, reason.proven, reason.permanent) == ("deadline", True, True)
     assert reason.missing == pytest.approx(11.0)
@@ -99,8 +74,8 @@ def test_a_deadline_out_of_reach_is_named_with_the_missing_ms() -> None:
 
 
 def test_a_deadline_in_reach_is_met() -> None:
-    chains = _pipeline()["job"]["chains"]
-    result = proven(_pipeline(chains=[chains[0] | {"deadline_ms": 61}]))
+    chains = pipeline()["job"]["chains"]
+    result = proven(pipeline(chains=[chains[0] | {"deadline_ms": 61}]))
     assert result.plan is not None
     assert result.plan.assignments["t1"] == "gate1"
     assert result.metrics is not None
@@ -109,7 +84,7 @@ def test_a_deadline_in_reach_is_met() -> None:
 
 
 def test_a_reliability_out_of_reach_is_named_with_the_best_there_is() -> None:
-    reason = proven(_pipeline(chains=[], least_reliability=0.96)).reason
+    reason = proven(pipeline(chains=[], least_reliability=0.96)).reason
     assert reason is not None
     assert (reason.code, reason.proven, reason.permanent) == ("reliability", True, True)
     assert reason.text() == "nodes and links work together with probability 0.95 at best; 0.96 is wanted"
@@ -117,8 +92,8 @@ def test_a_reliability_out_of_reach_is_named_with_the_best_there_is() -> None:
 
 def test_goals_that_exclude_each_other_are_named_together() -> None:
     """In time only at the gate, reliable enough only on the roof."""
-    chains = [_pipeline()["job"]["chains"][0] | {"deadline_ms": 61}]
-    reason = proven(_pipeline(chains=chains, least_reliability=0.9)).reason
+    chains = [pipeline()["job"]["chains"][0] | {"deadline_ms": 61}]
+    reason = proven(pipeline(chains=chains, least_reliability=0.9)).reason
     assert reason is not None
     assert reason.code == "deadline"
     assert reason.text() == (
@@ -134,7 +109,7 @@ def test_goals_that_exclude_each_other_are_named_together() -> None:
     ],
 )
 def test_a_task_that_is_too_slow_everywhere_is_named(task: dict[str, Any], code: str, text: str) -> None:
-    instance = _pipeline(chains=[])
+    instance = pipeline(chains=[])
     instance["job"]["tasks"][1] |= task
     reason = proven(instance).reason
     assert reason is not None
@@ -142,7 +117,7 @@ def test_a_task_that_is_too_slow_everywhere_is_named(task: dict[str, Any], code:
 
 
 def test_a_group_that_fits_on_no_node_is_named() -> None:
-    instance = _pipeline(chains=[])
+    instance = pipeline(chains=[])
     for task in instance["job"]["tasks"]:
         task |= {"group": "pair", "cpu": 3}
     reason = proven(instance).reason
@@ -151,7 +126,7 @@ def test_a_group_that_fits_on_no_node_is_named() -> None:
 
 
 def test_what_stands_in_the_way_without_goals_keeps_its_name() -> None:
-    instance = _pipeline()
+    instance = pipeline()
     instance["job"]["tasks"][0]["cpu"] = 5
     reason = proven(instance).reason
     assert reason is not None
@@ -159,12 +134,12 @@ def test_what_stands_in_the_way_without_goals_keeps_its_name() -> None:
 
 
 def test_a_held_task_stays_unless_moving_is_worth_it() -> None:
-    chains = [_pipeline()["job"]["chains"][0] | {"hard": False, "deadline_ms": 200}]
+    chains = [pipeline()["job"]["chains"][0] | {"hard": False, "deadline_ms": 200}]
     goals = {"chains": chains, "objective": {"time": 1.0}}
 
     def node(cost: float | None) -> str:
         held = {"task": "t1", "node": "roof1"} | ({} if cost is None else {"cost": cost})
-        result = proven(_pipeline(**goals, held=[held]))
+        result = proven(pipeline(**goals, held=[held]))
         assert result.plan is not None
         return result.plan.assignments["t1"]
 
@@ -173,7 +148,7 @@ def test_a_held_task_stays_unless_moving_is_worth_it() -> None:
 
 
 def test_energy_pulls_tasks_together_and_balance_apart() -> None:
-    instance = _pipeline(chains=[], flows=[])
+    instance = pipeline(chains=[], flows=[])
     for node in instance["nodes"]:
         node |= {"idle_w": 10, "peak_w": 20, "sleeping": True}
         node.pop("speed")
@@ -190,7 +165,7 @@ def test_energy_pulls_tasks_together_and_balance_apart() -> None:
 
 
 def test_the_nearest_source_is_chosen() -> None:
-    instance = _pipeline(
+    instance = pipeline(
         flows=[{"src": "@roof1", "dst": "t1", "min": 1, "max": 2, "sources": ["roof1", "gate1"]}],
         chains=[{"name": "fetch", "tasks": ["t1"], "flows": [["@roof1", "t1"]], "deadline_ms": 25, "hard": True}],
     )

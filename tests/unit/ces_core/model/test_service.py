@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from goal_instances import goal_instance
 
 from ces_core.model.instance import read_instance
 from ces_core.model.objective import evaluate
@@ -198,3 +199,13 @@ def test_a_time_without_end_is_null_in_an_answer() -> None:
     assert request.to_dict()["time_ms"] is None
     assert request.to_dict()["steps"] == [{"what": "a -> b", "ms": None}]
     assert request.score == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_tables_say_what_single_values_say(seed: int) -> None:
+    problem = read_instance(goal_instance(seed))
+    service = Service(problem)
+    for t, cpu in enumerate(problem.demand[:, 0].tolist()):
+        for n in range(len(problem.cluster.topology.nodes)):
+            alone = service.power_w(n, cpu) - service.power_w(n, 0.0)
+            assert service.power_alone_w[t, n] == pytest.approx(alone, abs=1e-9)

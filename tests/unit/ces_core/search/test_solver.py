@@ -28,7 +28,7 @@ from ces_core.model.objective import evaluate
 from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
 from ces_core.placement.candidates import ALL, BY_HAND, Rule, candidates
 from ces_core.search.greedy import GREEDY
-from ces_core.search.solver import SEARCH, SLICE_S, Effort, Search
+from ces_core.search.solver import SEARCH, Search
 
 odd = instances() | instances().map(mild)
 some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -80,7 +80,7 @@ def test_no_placement_of_a_small_job_is_better(instance: dict[str, Any], basis: 
 def test_a_short_search_is_near_a_long_one(regime: str, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
     problems = [read_instance(random_instance(regime, seed)) for seed in range(12)]
     short = [SEARCH.solve(problem) for problem in problems]
-    monkeypatch.setattr("ces_core.search.solver.BUDGET", 200_000)
+    monkeypatch.setattr("ces_core.search.effort.BUDGET", 200_000)
     long = [SEARCH.solve(problem, seed=1) for problem in problems]
     assert [result.feasible for result in short] == [result.feasible for result in long]
     gaps = [
@@ -143,33 +143,6 @@ def test_any_time_limit_gives_a_plan(limit: float | None, tasks: int) -> None:
     result = SEARCH.solve(read_instance(instance), time_limit_s=limit)
     assert result.feasible
     assert check(instance, result.to_dict()) == []
-
-
-def test_a_search_looks_at_the_clock_however_slow_its_steps_are() -> None:
-    now = 0.0
-
-    def step(limit: int) -> int:
-        nonlocal now
-        now += limit * 0.02
-        return limit
-
-    effort = Effort(1.0, lambda: now)
-    effort.spend(step, maximum=5)
-    assert now <= 0.02 * 5 + 1e-9  # before the pace is known
-    effort.spend(step, until=0.5)
-    assert now == pytest.approx(0.5, abs=0.02 + SLICE_S)
-    effort.spend(step)
-    assert now == pytest.approx(1.0, abs=0.02 + SLICE_S)
-    assert effort.spend(step) == 0
-
-
-def test_without_a_deadline_a_search_ends_all_the_same() -> None:
-    effort = Effort(None, lambda: 0.0)
-    most = effort.left()
-    assert effort.spend(lambda limit: limit, until=most / 2) == most / 2
-    assert effort.spend(lambda limit: limit) == most / 2
-    assert effort.left() <= 0
-    assert Effort(None, lambda: 0.0).spend(lambda limit: limit - 1) == most - 1  # nothing more to see
 
 
 def test_threads_do_not_disturb_each_other() -> None:

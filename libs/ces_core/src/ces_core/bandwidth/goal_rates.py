@@ -48,6 +48,17 @@ class RateGoal:
     time_limit: Mapping[str, float] = field(default_factory=dict)
 
 
+def flow_values(service: Service, paths: Sequence[Path], bandwidth: float, per_watt: float) -> FloatArray:
+    """(F,): what a unit of each flow's rate adds to J apart from time and spread. ``bandwidth``: the weight of D;
+    ``per_watt``: what a watt costs."""
+    span = service.problem.flow_max - service.problem.flow_min
+    moves = np.array([bool(path.links) for path in paths], dtype=np.bool_) & (span > 0)
+    each = np.where(moves, bandwidth / max(1, len(paths)) / np.where(moves, span, 1.0), 0.0)
+    watts = np.array([float(service.link_w[list(path.links)].sum()) for path in paths], dtype=np.float64)
+    values: FloatArray = each - per_watt * watts
+    return values
+
+
 @dataclass(frozen=True)
 class GoalRates:
     """Rates in the order of the flows, the value that they reach, and a bound on the value of any rates."""

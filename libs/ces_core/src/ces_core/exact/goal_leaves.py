@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ces_core.bandwidth.goal_rates import RateGoal, goal_rates
+from ces_core.bandwidth.goal_rates import RateGoal, flow_values, goal_rates
 from ces_core.exact.goal_tables import Option, Tables
 from ces_core.model.objective import evaluate
 from ces_core.model.path import Path
@@ -165,10 +165,10 @@ class GoalLeaves:
         share = aim.bandwidth / max(1, len(paths))
         moves = np.array([bool(path.links) for path in paths], dtype=np.bool_) & (tables.span > 0)
         each = np.where(moves, share / np.where(moves, tables.span, 1.0), 0.0)
-        watts = np.array([float(self.service.link_w[list(path.links)].sum()) for path in paths], dtype=np.float64)
         constant = self._nodes_value(assignment, self._load(assignment)) + aim.balance * tables.links_constant
         constant += float(np.where(moves, -each * problem.flow_min, share).sum()) + (0.0 if self.soft else aim.time)
-        value, spread = each - tables.per_watt * watts, aim.balance * problem.weights[2]
+        value = flow_values(self.service, paths, aim.bandwidth, tables.per_watt)
+        spread = aim.balance * problem.weights[2]
         gains = {}
         for name in self.soft if self.share else ():
             gain = 1.0 - float(chain_ms[self.chains_of[name]].max()) / self.deadlines[name]

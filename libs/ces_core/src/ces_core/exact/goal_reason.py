@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from ces_core.exact.goal_domains import all_paths, domains
 from ces_core.exact.goal_tables import Aim, Reference, Tables
 from ces_core.exact.goal_tree import GoalTree
 from ces_core.model.problem import Problem
 from ces_core.model.reason import Reason
 from ces_core.model.service import ROUNDING, Service
+from ces_core.search.goals.domains import all_paths, domains
 
 REASON_S = 10.0
 """Maximum time for each question."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ces_core.exact.goal_domains import all_paths, domains, places, slow_task, without_goals
 from ces_core.exact.goal_leaves import GoalPlan
 from ces_core.exact.goal_reason import why_not
 from ces_core.exact.goal_tables import Aim, Reference, Tables
@@ -19,6 +18,7 @@ from ces_core.model.plan import Plan, Result
 from ces_core.model.problem import BoolArray, Problem
 from ces_core.model.service import Service
 from ces_core.search.diagnosis import SearchTrace, obstacle
+from ces_core.search.goals.domains import all_paths, domains, places, slow_task, without_goals
 
 FEW = 12
 """Plans after which the tree is begun once more, with a bound that is tight at the best of them."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from ces_core.bandwidth.linear import best_value
 from ces_core.exact.best_first import Found, Outcome, prove
-from ces_core.exact.goal_domains import without_goals
 from ces_core.exact.goals import solve_with_goals
 from ces_core.model.objective import evaluate
 from ces_core.model.plan import Metrics, Plan, Result
@@ -23,6 +22,7 @@ from ces_core.model.reason import Reason
 from ces_core.network.path_table import MOST_NODES
 from ces_core.search import greedy
 from ces_core.search.diagnosis import SearchTrace, explain, obstacle
+from ces_core.search.goals.domains import without_goals
 from ces_core.search.solver import SEARCH
 
 TIME_LIMIT_S = 60.0
@@ -39,7 +39,7 @@ class Exact:
     """Solver of this module."""
 
     name = "exact"
-    summary = "proven optimum, or best plan and bound within 60 s"
+    summary = "proven optimum, or best plan and bound within 60 s; knows deadlines, energy and reliability"
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         limit = TIME_LIMIT_S if time_limit_s is None else time_limit_s

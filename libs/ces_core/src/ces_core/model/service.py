@@ -146,8 +146,10 @@ class Service:
         for t, task in enumerate(self.tasks):
             if task.work is not None:
                 cores = float(self.problem.demand[t, 0]) / self.problem.units.core
-                for n, speed in enumerate(self.profile.speeds(task.work.work_class).tolist()):
-                    table[t, n] = service_ms(task.work.per_request, speed, cores, task.work.threads)
+                speeds = self.profile.speeds(task.work.work_class)
+                kinds, of = np.unique(speeds, return_inverse=True)
+                each = [service_ms(task.work.per_request, kind, cores, task.work.threads) for kind in kinds.tolist()]
+                table[t] = np.array(each)[of]
         return table
 
     @cached_property
@@ -188,12 +190,26 @@ class Service:
     @cached_property
     def power_alone_w(self) -> FloatArray:
         """(T, N): change of a node's power by the task alone, its waking apart."""
-        table = np.zeros((len(self.tasks), len(self.profile.nodes)))
-        for n in range(len(self.profile.nodes)):
-            before = self.power_w(n, 0.0)
-            for t, cpu in enumerate(self.problem.demand[:, 0].tolist()):
-                table[t, n] = self.power_w(n, cpu) - before
-        return table
+        capacity = self.problem.cluster.node_capacity[0]
+        more = self.problem.demand[:, 0, None] * np.divide(
+            1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0
+        )
+        return self._power_w(self.use_before + more) - self.idle_w
+
+    @cached_property
+    def idle_w(self) -> FloatArray:
+        """(N,): what each node draws with its CPU in use as now."""
+        power: FloatArray = self._power_w(self.use_before[None, :])[0]
+        return power
+
+    def _power_w(self, use: FloatArray) -> FloatArray:
+        """(rows, N): power of each node at the shares ``use`` (rows, N) of its CPU."""
+        at = np.clip(use, 0.0, 1.0) * (CURVE_POINTS - 1)
+        k = np.minimum(at.astype(np.int64), CURVE_POINTS - 2)
+        nodes = np.arange(use.shape[1])
+        low, high = self.profile.power_w[nodes, k], self.profile.power_w[nodes, k + 1]
+        power: FloatArray = low + (high - low) * (at - k)
+        return power
 
     @cached_property
     def power_range_w(self) -> tuple[float, float]:
@@ -202,7 +218,7 @@ class Service:
         allowed = self.problem.allowed
         if not allowed.any(axis=1).all():
             return 0.0, 0.0
-        idle = np.where(self.profile.sleeping, [self.power_w(n, 0.0) for n in range(allowed.shape[1])], 0.0)
+        idle = np.where(self.profile.sleeping, self.idle_w, 0.0)
         low = float(np.where(allowed, self.power_alone_w, math.inf).min(axis=1).sum())
         high = float(np.where(allowed, self.power_alone_w + idle, -math.inf).max(axis=1).sum())
         return low, high + float(self.problem.flow_max.sum()) * float(self.link_w.max(initial=0.0))

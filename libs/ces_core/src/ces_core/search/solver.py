@@ -9,7 +9,6 @@ used up.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from typing import Self
 
 import numpy as np
 
-from ces_core.compiled.jit import COMPILED
 from ces_core.model.plan import Result
 from ces_core.model.problem import Problem
 from ces_core.placement.candidates import BY_HAND, Rule, candidates
@@ -31,6 +29,8 @@ from ces_core.search import greedy
 from ces_core.search.annealing import SearchMemory, keep, random_of
 from ces_core.search.answer import planned
 from ces_core.search.diagnosis import SearchTrace, explain, obstacle
+from ces_core.search.effort import SLOW, Clock, Effort
+from ces_core.search.goals.solver import search_with_goals
 from ces_core.search.tree import PruningWeights, Tree
 from ces_core.search.workspace import (
     Workspace,
@@ -42,12 +42,7 @@ from ces_core.search.workspace import (
     workspace_for,
     worst_fit_start,
 )
-from ces_core.solver import refuse_goals
 
-SLOW = 1 if COMPILED else 20
-"""Factor by which budgets shrink without numba."""
-BUDGET = 20_000 // SLOW
-"""Partial placements examined if there is no time limit."""
 CONSTRUCTIONS = 4
 """Maximum number of greedy constructions, each of as many partial placements as there are tasks."""
 CONSTRUCTION_BREADTH = 12
@@ -84,50 +79,10 @@ TREES = (
 )
 """Pruning weights of successive tree searches over all tasks, from tight to optimistic; each may take half of the
 remaining time."""
-SLICE_S = 0.001
-"""Approximate duration of compiled calls between checks of the clock."""
-PACE = 20_000.0 / SLOW
-"""Partial placements per second assumed before it is measured."""
 CARD_NODES = 8
 """Candidates that lose least of what is left over of cards, and one for each task."""
 DIAGNOSIS_S = 0.1
 """Time for each of up to three searches that diagnose an infeasible job."""
-
-Clock = Callable[[], float]
-
-
-class Effort:
-    """Remaining effort of a search: time if there is a deadline, else partial placements."""
-
-    def __init__(self, deadline: float | None, clock: Clock) -> None:
-        self._deadline, self._clock = deadline, clock
-        self._budget = BUDGET
-        self._pace = PACE
-
-    def left(self) -> float:
-        """Seconds, or partial placements."""
-        return self._budget if self._deadline is None else self.seconds()
-
-    def seconds(self) -> float:
-        """Infinite without a deadline."""
-        return math.inf if self._deadline is None else self._deadline - self._clock()
-
-    def spend(self, work: Callable[[int], int], *, maximum: int = sys.maxsize, until: float = 0.0) -> int:
-        """Calls ``work`` with the number of partial placements to examine, slice by slice, until it has examined
-        ``maximum`` in all, less than ``until`` is left, or nothing is left to examine. Returns the number examined."""
-        seen = 0
-        while seen < maximum and (left := self.left() - until) > 0:
-            slice_ = left if self._deadline is None else min(left, SLICE_S) * self._pace
-            limit = max(1, min(int(slice_), maximum - seen))
-            began = self._clock()
-            found = work(limit)
-            seen += found
-            self._budget -= found
-            if found:
-                self._pace = found / max(self._clock() - began, 1e-9)
-            if found < limit:
-                break
-        return seen
 
 
 @dataclass(frozen=True)
@@ -158,7 +113,8 @@ class Search:
 
     name: str = "search"
     summary: str = (
-        "fast anytime search: greedy start, annealing, then tree search over a few tasks at a time or all of them"
+        "fast anytime search: greedy start, annealing, then tree search over a few tasks at a time or all of them; "
+        "knows deadlines, energy and reliability"
     )
     rule: Rule = BY_HAND
     value: Callable[[], Value] | None = None
@@ -170,8 +126,11 @@ class Search:
     def solve(
         self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None, propose: Propose | None = None
     ) -> Result:
-        refuse_goals(self.name, problem)
         started = time.perf_counter()
+        deadline = started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None
+        if problem.has_goals:
+            without = partial(self.solve, seed=seed, time_limit_s=0.0)
+            return search_with_goals(self.name, problem, seed, deadline, self.rule, without)
         hindrance = obstacle(problem)
         if hindrance is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
@@ -179,7 +138,6 @@ class Search:
         if self.value is not None:
             view = self.value().on(problem, view)
         bench = Bench.of(view, seed)
-        deadline = started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None
         _search(bench, deadline, propose=None if propose is None else partial(propose, problem))
         if bench.state.fits[0]:
             return planned(self.name, problem, view, bench.state)

@@ -29,7 +29,8 @@ from ces_core.model.problem import FloatArray, Problem
 from ces_core.placement.state import State
 from ces_core.placement.value import Value, shipped
 from ces_core.search.annealing import keep
-from ces_core.search.solver import SLOW, Bench, Effort, Search
+from ces_core.search.effort import SLOW, Effort
+from ces_core.search.solver import Bench, Search
 from ces_core.search.workspace import return_to_best
 
 CONSTRUCTIONS = 4

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ces_core.model.problem import BoolArray, Problem
+from ces_core.model.problem import SLACK, BoolArray, Problem
 from ces_core.model.reason import Reason
 from ces_core.model.service import LOAD_LIMIT, ROUNDING, Service
 from ces_core.model.topology import IntArray
@@ -49,6 +49,20 @@ def domains(problem: Problem) -> BoolArray:
         if profile.group is not None:
             domain[t] = groups[profile.group]
     return domain
+
+
+def narrowed(problem: Problem) -> Problem:
+    """The same problem, whose tasks may be only where their own limits, held places and groups admit."""
+    domain = domains(problem)
+    groups: dict[str, list[int]] = {}
+    for t, profile in enumerate(Service(problem).tasks):
+        if profile.group is not None:
+            groups.setdefault(profile.group, []).append(t)
+    free = problem.cluster.node_free + SLACK * problem.cluster.node_capacity
+    for tasks in groups.values():
+        domain[tasks] &= (problem.demand[tasks].sum(axis=0)[:, None] <= free).all(axis=0)
+    domain.setflags(write=False)
+    return replace(problem, allowed=domain)
 
 
 def slow_task(problem: Problem) -> Reason | None:

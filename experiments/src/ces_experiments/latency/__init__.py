@@ -1,0 +1,1 @@
+"""How near to the optimum jobs with deadlines, energy and reliability are placed within milliseconds."""

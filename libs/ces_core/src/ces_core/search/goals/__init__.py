@@ -1,0 +1,1 @@
+"""The anytime search for jobs with goals: chains with deadlines, energy, reliability, groups and held tasks."""
