@@ -41,6 +41,8 @@ REGIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "metrics": ("metrics.md", metrics.tables),
     "roles": ("access.md", routes.by_role),
     "job fields": ("job-file.md", jobfile.tables),
+    "application fields": ("applications.md", jobfile.application_tables),
+    "application limits": ("applications.md", limits.of_applications),
     "queue fields": ("scheduler.md", queuefile.tables),
     "packages": ("architecture.md", imports.packages),
     "core floors": ("architecture.md", imports.floors),

@@ -10,15 +10,26 @@ from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
 from ces_common.fields import Document
-from ces_common.quantities import format_bandwidth, format_cpu, format_duration, format_memory
+from ces_common.quantities import (
+    format_bandwidth,
+    format_cpu,
+    format_duration,
+    format_latency,
+    format_memory,
+    format_work,
+)
 from generator.markdown import code, default_text, quantity, table, type_text
 
 Words = Mapping[str, tuple[str, str]]  # "Model.field" -> meaning, example
+Chosen = Callable[[type[Document], str], bool]
+"""Whether a field of a model stands in a table."""
 _FORMATS: dict[str, Callable[[int], str]] = {
     "CPU quantity": format_cpu,
     "memory quantity": format_memory,
     "bandwidth": format_bandwidth,
     "duration": format_duration,
+    "time of a request": format_latency,
+    "amount of work": format_work,
 }
 _LIMITS = {
     "minimum": "at least {}",
@@ -30,10 +41,14 @@ _LIMITS = {
 }
 
 
-def tables(parts: Mapping[str, type[Document]], words: Words) -> str:
+def _all(model: type[Document], name: str) -> bool:
+    return True
+
+
+def tables(parts: Mapping[str, type[Document]], words: Words, chosen: Chosen = _all) -> str:
     """One table for each part. Raises KeyError for a field that ``words`` does not explain, ValueError for an example
     that the field does not take."""
-    return "\n\n".join(f"### {heading}\n\n{_table(model, words)}" for heading, model in parts.items())
+    return "\n\n".join(f"### {heading}\n\n{_table(model, words, chosen)}" for heading, model in parts.items())
 
 
 def unexplained(parts: Mapping[str, type[Document]], words: Words) -> list[str]:
@@ -42,10 +57,12 @@ def unexplained(parts: Mapping[str, type[Document]], words: Words) -> list[str]:
     return sorted(fields ^ words.keys())
 
 
-def _table(model: type[Document], words: Words) -> str:
+def _table(model: type[Document], words: Words, chosen: Chosen) -> str:
     limits = model.model_json_schema()["properties"]
     rows = []
     for name, field in model.model_fields.items():
+        if not chosen(model, name):
+            continue
         meaning, example = words[f"{model.__name__}.{name}"]
         written = field.alias or name
         if example:
@@ -79,8 +96,10 @@ _LISTS = {
     "list of TenantEntry": "list of tenants",
     "Range": "range",
     "ClusterShares": "shares",
+    "list of User": "list of users",
+    "list of Request": "list of requests",
 }
-_SECTIONS = {"Flows", "Restart", "Resources", "Constraints", "Weights"}
+_SECTIONS = {"Flows", "Restart", "Resources", "Constraints", "Weights", "Work", "Location", "Access", "Objective"}
 
 
 def _default(field: FieldInfo) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ces_common.application import Access, Location, Objective, Request, User, Work
 from ces_common.elastic import Elastic, Speed, Workers
 from ces_common.fields import Document
 from ces_common.flowfile import Edge, Flows, Input, Range
@@ -28,13 +29,39 @@ PARTS: dict[str, type[Document]] = {
     "`restart`": Restart,
 }
 
+APPLICATION: dict[str, type[Document]] = {
+    "The application": JobFile,
+    "`users[]`": User,
+    "`users[].at`": Location,
+    "`users[].access`": Access,
+    "`requests[]`": Request,
+    "`objective`": Objective,
+    "`tasks[]`, too": TaskGroup,
+    "`tasks[].work`": Work,
+    "`tasks[].constraints`, too": Constraints,
+    "`flows.edges[]`, too": Edge,
+}
+OF_APPLICATIONS = {
+    JobFile: ("kind", "users", "requests", "objective"),
+    TaskGroup: ("work",),
+    Constraints: ("user",),
+    Edge: ("message",),
+}
+"""Fields that stand on the page of applications alone."""
+
 
 def tables() -> str:
-    return fields.tables(PARTS, JOB_FIELDS)
+    return fields.tables(PARTS, JOB_FIELDS, lambda model, name: name not in OF_APPLICATIONS.get(model, ()))
+
+
+def application_tables() -> str:
+    return fields.tables(
+        APPLICATION, JOB_FIELDS, lambda model, name: model not in OF_APPLICATIONS or name in OF_APPLICATIONS[model]
+    )
 
 
 def unexplained() -> list[str]:
-    return fields.unexplained(PARTS, JOB_FIELDS)
+    return fields.unexplained(PARTS | APPLICATION, JOB_FIELDS)
 
 
 def schema() -> dict[str, Any]:

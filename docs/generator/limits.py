@@ -358,6 +358,19 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
     ],
 }
 
+APPLICATIONS: list[tuple[str, str, Show, str]] = [
+    ("`users` of an application", f"{C}.application.MAX_USERS", number, FILE),
+    ("its classes of `requests`", f"{C}.application.MAX_REQUESTS", number, FILE),
+    ("tasks in a `chain`", f"{C}.application.MAX_CHAIN", number, FILE),
+    ("requests a second of one class", f"{C}.application.FASTEST", number, FILE),
+    ("a request's `deadline`, access or `longest` (microseconds)", f"{C}.application.LONGEST_WAIT", number, FILE),
+    ("`work.per_request` (microseconds of the reference core)", f"{C}.application.MOST_WORK", number, FILE),
+    ("`message` of an edge", f"{C}.flowfile.LARGEST_MESSAGE", size, FILE),
+    ("`delay` of a link (microseconds)", f"{C}.application.LONGEST_DELAY", number, FILE),
+    ("metres of a node's coverage", f"{C}.messages.profiles.MOST_COVERAGE", number, "the agent does not start"),
+]
+"""They stand on the page of applications."""
+
 
 def value_of(constant: str) -> float:
     module, _, name = constant.rpartition(".")
@@ -366,8 +379,13 @@ def value_of(constant: str) -> float:
 
 
 def tables() -> str:
-    parts = []
-    for heading, limits in GROUPS.items():
-        rows = [(what, show(value_of(place)), code(place), beyond) for what, place, show, beyond in limits]
-        parts.append(f"## {heading}\n\n{table(('what', 'at most', 'set in', 'beyond it'), rows)}")
-    return "\n\n".join(parts)
+    return "\n\n".join(f"## {heading}\n\n{_table(limits)}" for heading, limits in GROUPS.items())
+
+
+def of_applications() -> str:
+    return _table(APPLICATIONS)
+
+
+def _table(limits: list[tuple[str, str, Show, str]]) -> str:
+    rows = [(what, show(value_of(place)), code(place), beyond) for what, place, show, beyond in limits]
+    return table(("what", "at most", "set in", "beyond it"), rows)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ces_common.disconnect import Disconnect
-from ces_common.quantities import Bandwidth, Cpu, Duration, Memory
+from ces_common.quantities import Bandwidth, Cpu, Duration, Latency, Memory, WorkAmount
 
 SIMPLE = {str: "text", int: "integer", float: "number", bool: "true or false", object: "anything", Any: "anything"}
 QUANTITIES = {
@@ -22,6 +22,8 @@ QUANTITIES = {
     "memory quantity": Memory,
     "bandwidth": Bandwidth,
     "duration": Duration,
+    "time of a request": Latency,
+    "amount of work": WorkAmount,
     "`stop`, `keep` or duration": Disconnect,
 }
 LONG = 5  # more values than this are not written out

@@ -32,7 +32,10 @@ def test_the_examples_for_researchers_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert layout_of("two-sites.graphml", None).wires
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples/jobs").glob("*")), ids=lambda path: path.name)
+JOBS = sorted([*(ROOT / "examples/jobs").glob("*"), *(ROOT / "examples/applications").glob("*")])
+
+
+@pytest.mark.parametrize("path", JOBS, ids=lambda path: path.name)
 def test_every_example_of_a_job_is_valid(path: Path) -> None:
     job = load_job(path)
     if job.elastic is not None:

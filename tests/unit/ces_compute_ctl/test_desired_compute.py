@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from applications import inspection_file
 from cluster_state import MBIT, NOW, job, node, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -274,3 +275,23 @@ def test_a_worker_is_told_where_its_data_is_read() -> None:
     ]
     assert json.loads(second.env["CES_INPUTS"]) == []
     assert json.loads(first.env["CES_FLOWS"]) == [{"src": "w-0", "dst": "w-1", "bandwidth": 3}], "peers alone"
+
+
+def test_tasks_that_requests_pass_are_told_their_ways_and_others_nothing() -> None:
+    file = inspection_file()
+    placed = job("j", ["a", "b"]).model_copy(update={"tasks": file.expand_tasks(), "flows": file.expand_flows()})
+    application = placed.model_copy(update={"requests": file.requests, "users": file.users})
+    planned = workers(application)
+    (client,), (detect,) = planned["a"], planned["b"]
+    way = {
+        "name": "loop",
+        "rate": 10.0,
+        "deadline_us": 60_000,
+        "steps": ["client-0", "detect-0", "client-0"],
+        "messages": [10_000, 1000],
+        "answered": True,
+    }
+    assert json.loads(client.env["CES_REQUESTS"]) == {"work": None, "requests": [way]}
+    work = {"us": 20_000, "class": "matrix"}
+    assert json.loads(detect.env["CES_REQUESTS"]) == {"work": work, "requests": [way]}
+    assert all("CES_REQUESTS" not in worker.env for each in workers(ring()).values() for worker in each)

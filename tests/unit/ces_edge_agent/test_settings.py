@@ -9,6 +9,7 @@ import psutil
 import pytest
 from pydantic import ValidationError
 
+from ces_common.messages.profiles import NodeProfile, Position
 from ces_edge_agent.settings import AgentSettings
 
 
@@ -86,6 +87,9 @@ def test_settings_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
         ("RUNTIME", "podman"),
         ("WORKER_UIDS", "0-100"),
         ("ALLOWED_IMAGES", "ces-worker-*,*.example/train"),
+        ("NODE_POSITION", "here"),
+        ("NODE_POSITION", "91,0"),
+        ("NODE_COVERAGE", "100"),
     ],
 )
 def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
@@ -93,6 +97,19 @@ def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, name: str,
     monkeypatch.setenv(f"CES_{name}", value)
     with pytest.raises(ValidationError):
         AgentSettings()
+
+
+def test_what_is_said_of_a_node_beyond_its_amounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert AgentSettings(node="n1").profile is None
+    for name, value in {
+        "NODE_POSITION": "51.0504, 13.7373",
+        "NODE_COVERAGE": "300",
+        "POWER_IDLE": "3",
+        "POWER_PEAK": "9",
+    }.items():
+        monkeypatch.setenv(f"CES_{name}", value)
+    profile = AgentSettings(node="n1").profile
+    assert profile == NodeProfile(position=Position(lat=51.0504, lon=13.7373), coverage=300, power=[3, 9])
 
 
 def test_a_device_is_lent_where_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

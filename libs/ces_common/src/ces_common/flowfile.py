@@ -7,10 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ces_common.fields import DatasetName, Document, EndName, NodeName, PositiveRange
-from ces_common.quantities import Bandwidth
+from ces_common.quantities import Bandwidth, Memory
 
 MAX_DATASETS = 64  # of one input
 MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
+LARGEST_MESSAGE = 2**30  # bytes of one request
 FlowMode = Literal["strict", "elastic"]
 
 
@@ -20,9 +21,12 @@ class Range(PositiveRange):
 
 
 class Edge(Document):
+    """``message``: bytes that a request of the application sends over it."""
+
     src: EndName
     dst: EndName
     bandwidth: Range
+    message: Annotated[Memory, Field(le=LARGEST_MESSAGE)] = 0
 
 
 class Input(Document):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_serializer, model_validator
 
+from ces_common.application import MAX_REQUESTS, MAX_USERS, Kind, Objective, Request, User, Work, check_application
 from ces_common.deadline import JobDeadline
 from ces_common.disconnect import DEFAULT, Disconnect
 from ces_common.elastic import Elastic
@@ -59,6 +60,7 @@ class TaskGroup(Document):
     secrets: Annotated[dict[SecretName, Secret], Field(max_length=MAX_SECRETS)] = {}
     resources: Resources = Resources()
     constraints: Constraints = Constraints()
+    work: Work | None = None
 
     @model_validator(mode="after")
     def _one_program(self) -> Self:
@@ -85,7 +87,8 @@ class Restart(Document):
 class Task(BaseModel):
     """One task of a job, written out. ``cpu`` in millicores, ``memory`` in bytes. ``gpu``: whole cards; ``gpu_share``:
     thousandths of one card instead, with ``gpu_memory`` bytes of its memory (0: the same share); ``gpu_models``: of
-    which cards, empty for any. ``secrets``: file -> the name that it is stored under."""
+    which cards, empty for any. ``secrets``: file -> the name that it is stored under. ``user``: at whose access node it
+    runs; ``work``: what a request costs it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -103,6 +106,8 @@ class Task(BaseModel):
     gpu_models: list[str] = []
     arch: str | None = None
     labels: dict[str, str] = {}
+    user: str | None = None
+    work: Work | None = None
 
     @property
     def gpus(self) -> float:
@@ -114,7 +119,7 @@ class Flow(BaseModel):
     """One directed flow between two tasks, or from a node (``@n3``) whose data a task reads, with its bandwidth range
     in bit/s. ``mode``: what it is given is its cap, or it may also borrow what is idle, up to ``max``. ``datasets``:
     what is read; none named, all that the node offers. ``border``: of a flow to or from a task in another region, the
-    node that stands here for the gateway there."""
+    node that stands here for the gateway there. ``message``: bytes that a request sends."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -125,6 +130,7 @@ class Flow(BaseModel):
     mode: FlowMode = "strict"
     datasets: list[str] = []
     border: str | None = None
+    message: int = 0
 
     @property
     def data_node(self) -> str | None:
@@ -151,6 +157,10 @@ class JobFile(Document):
     restart: Restart = Restart()
     disconnect: Disconnect = DEFAULT
     regions: Annotated[list[RegionName], Field(max_length=MAX_REGIONS)] = []
+    kind: Kind | None = None
+    users: Annotated[list[User], Field(max_length=MAX_USERS)] = []
+    requests: Annotated[list[Request], Field(max_length=MAX_REQUESTS)] = []
+    objective: Objective | None = None
 
     @field_validator("duration")
     @classmethod
@@ -172,7 +182,23 @@ class JobFile(Document):
             self._check_work()
         if self.regions:
             self.check_may_leave()
+        if self.is_application:
+            self._check_application()
         return self
+
+    @property
+    def is_application(self) -> bool:
+        """Whether anything is said that only an application file says."""
+        groups = any(group.work is not None or group.constraints.user is not None for group in self.tasks)
+        return groups or bool(self.kind or self.users or self.requests or self.objective)
+
+    def _check_application(self) -> None:
+        if self.elastic is not None:
+            raise ValueError("elastic: leave it out: what requests take is reckoned for a fixed number of tasks")
+        tasks, flows = self.expand_tasks(), self.expand_flows()
+        working = {task.name for task in tasks if task.work is not None}
+        messages = {(flow.src, flow.dst): flow.message for flow in flows}
+        check_application(self.kind, self.users, self.requests, tasks, working, messages)
 
     def check_may_leave(self) -> None:
         """Raises ValueError for a job that needs what is its region's own."""
@@ -182,6 +208,8 @@ class JobFile(Document):
             raise ValueError("regions: leave it out, or flows.inputs, which name nodes of one region")
         if self.deadline is not None:
             raise ValueError("regions: leave it out, or the deadline, which only the region that admits it can promise")
+        if self.is_application:
+            raise ValueError("regions: leave it out: delays and users' places are known within one region only")
 
     def at_size(self, size: int) -> JobFile:
         """The malleable job with ``size`` replicas of its elastic group."""
@@ -320,6 +348,8 @@ class JobFile(Document):
                         **asked_of_cards(group.resources, group.constraints),
                         arch=group.constraints.arch,
                         labels=dict(group.constraints.labels),
+                        user=group.constraints.user,
+                        work=group.work,
                     )
                 )
         return tasks
@@ -343,7 +373,14 @@ class JobFile(Document):
         flows = self.flows
         if flows.topology == "edges":
             return [
-                Flow(src=edge.src, dst=edge.dst, min=edge.bandwidth.min, max=edge.bandwidth.max, mode=flows.mode)
+                Flow(
+                    src=edge.src,
+                    dst=edge.dst,
+                    min=edge.bandwidth.min,
+                    max=edge.bandwidth.max,
+                    mode=flows.mode,
+                    message=edge.message,
+                )
                 for edge in flows.edges
             ]
         assert flows.bandwidth is not None

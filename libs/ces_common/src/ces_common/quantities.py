@@ -1,8 +1,9 @@
 """Quantities as people write them, and the integers that CES computes with.
 
 CPU and memory follow Kubernetes (``500m``, ``1.5``, ``256Mi``), bandwidth follows tc (``10Mbit``, ``1Gbit``), a
-duration has one unit (``90s``, ``45m``, ``1.5h``). Inside and on the wire: millicores, bytes, bit/s and seconds as
-integers.
+duration has one unit (``90s``, ``45m``, ``1.5h``). What a request takes is written ``5ms`` or ``800us``, what it costs
+``35ru``: a reference unit is a millisecond of the reference core. Inside and on the wire: millicores, bytes, bit/s,
+seconds and, of a request, microseconds as integers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_MICROSECONDS = {"": 1000, "us": 1, "ms": 1000, "s": 10**6}
 _NUMBER = re.compile(r"\s*([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([A-Za-z]*)\s*")
 LARGEST = 10**15  # a double holds it exactly, and a signed 64-bit column the sum of thousands
 
@@ -71,6 +73,23 @@ def parse_duration(value: object) -> int:
     return _whole(number * factor, value, "a duration")
 
 
+def parse_latency(value: object) -> int:
+    """Microseconds of ``5ms``, ``800us`` or ``1.5s`` (a bare number is ms). Raises ValueError."""
+    number, suffix = _split(value, "time", "5ms or 800us")
+    factor = _MICROSECONDS.get(suffix)
+    if factor is None:
+        raise ValueError(f"{value!r} has an unknown unit of time {suffix!r}; write 5ms, 800us or 1s")
+    return _whole(number * factor, value, "a time")
+
+
+def parse_work(value: object) -> int:
+    """Microseconds of the reference core, of ``35ru`` (a bare number is ru, its milliseconds). Raises ValueError."""
+    number, suffix = _split(value, "amount of work", "35ru")
+    if suffix not in ("", "ru"):
+        raise ValueError(f"{value!r} has an unknown unit of work {suffix!r}; write 35ru")
+    return _whole(number * 1000, value, "an amount of work")
+
+
 def format_cpu(millicores: int) -> str:
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
 
@@ -94,6 +113,17 @@ def format_duration(seconds: int) -> str:
         if seconds and seconds % _SECONDS[suffix] == 0:
             return f"{seconds // _SECONDS[suffix]}{suffix}"
     return f"{seconds}s"
+
+
+def format_latency(microseconds: int) -> str:
+    for suffix, factor in (("s", 10**6), ("ms", 1000)):
+        if microseconds and microseconds % factor == 0:
+            return f"{microseconds // factor}{suffix}"
+    return f"{microseconds}us"
+
+
+def format_work(microseconds: int) -> str:
+    return f"{microseconds // 1000}ru" if microseconds % 1000 == 0 else f"{microseconds / 1000}ru"
 
 
 def show_memory(size: float) -> str:
@@ -141,4 +171,16 @@ Duration = Annotated[
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "examples": ["45m", "1.5h"]}),
+]
+Latency = Annotated[
+    int,
+    BeforeValidator(parse_latency),
+    PlainSerializer(format_latency, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["5ms", "800us"]}),
+]
+WorkAmount = Annotated[
+    int,
+    BeforeValidator(parse_work),
+    PlainSerializer(format_work, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["35ru"]}),
 ]

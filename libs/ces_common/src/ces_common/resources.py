@@ -18,7 +18,7 @@ from pydantic import (
     field_validator,
 )
 
-from ces_common.fields import ARCH, MAX_LABELS, Document, Label
+from ces_common.fields import ARCH, MAX_LABELS, Document, Label, Name
 from ces_common.quantities import Cpu, Memory
 
 WHOLE: Final = 1000
@@ -132,9 +132,12 @@ class Resources(Document):
 
 
 class Constraints(Document):
+    """``user``: of the application, at whose access node it runs."""
+
     arch: Annotated[str, StringConstraints(pattern=ARCH)] | None = None
     labels: Annotated[dict[Label, Label], Field(max_length=MAX_LABELS)] = {}
     gpu_model: Annotated[list[GpuModel], Field(max_length=MAX_MODELS)] = []
+    user: Name | None = None
 
 
 def asked_of_cards(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Final
+from typing import Final, get_args
 
+from ces_common.application import WorkClass
 from ces_common.messages.scores import (
     Category,
     CategoryScore,
@@ -52,6 +53,7 @@ MOST: Final = 10.0
 """The highest level."""
 _MIDDLE: Final = 5.0  # the level of the reference core
 _CPU: Final[Sequence[Kind]] = ("integer", "float", "matrix", "inference")
+CLASSES: Final[tuple[WorkClass, ...]] = get_args(WorkClass)
 _OF: Final[Mapping[Category, Sequence[Kind]]] = {
     "computing": _CPU,
     "core": _CPU,
@@ -94,6 +96,15 @@ def scores_of(measured: Measured) -> NodeScores:
         categories=categories,
         raw=[_raw(each) for each in measured.measurements],
     )
+
+
+def speeds_of(measured: Measured) -> dict[str, float]:
+    """Class of work -> the score of one thread, on the slowest type of core: nobody says on which a worker runs."""
+    found: dict[str, float] = {}
+    for each in measured.measurements:
+        if each.threads == 1 and each.kind in CLASSES:
+            found[each.kind] = min(score_of(each), found.get(each.kind, math.inf))
+    return found
 
 
 def level_of(scores: Mapping[Category, float]) -> float | None:

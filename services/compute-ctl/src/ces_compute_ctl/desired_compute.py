@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
+from ces_common.application import Route, routes_of
 from ces_common.checkpoint_places import copy_holder, restored_from
 from ces_common.composer import Composer
+from ces_common.jobfile import Task
 from ces_common.messages.checkpoints import Checkpoint
 from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredWorker
 from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
@@ -72,11 +74,13 @@ def share_of(job: JobRecord, context: ComputeContext) -> dict[str, Share]:
         _add_checkpoints(job, context, shares)
     if job.state in HAS_WORKERS and job.allocations:
         shared, torchrun = _shared_environment(job), _torchrun(job)
+        routes = routes_of(job.requests, job.tasks)
         for allocation in job.allocations:
             if allocation.node in context.networks and allocation.state in DESIRED:
                 network = context.networks[allocation.node]
                 inputs = _inputs_of(job.tasks[allocation.rank].name, job, context.data)
                 told = shared | torchrun.get(allocation.task, {}) | {"CES_INPUTS": inputs}
+                told |= _requests_of(job.tasks[allocation.rank], job, routes)
                 worker = _worker(job, allocation, network, told)
                 if worker.checkpoint and job.checkpoints.restoring:
                     worker = worker.model_copy(update={"restore": True, "checkpoints": _sources(job, context)})
@@ -255,6 +259,28 @@ def _inputs_of(task: str, job: JobRecord, data: Mapping[str, str]) -> str:
             if flow.dst == task and (node := flow.data_node) is not None
         ]
     )
+
+
+def _requests_of(task: Task, job: JobRecord, routes: Sequence[Route]) -> dict[str, str]:
+    """For a task that requests of the application pass: what one costs it, and their ways, with the bytes that each
+    flow carries and the tasks that work on them. Nothing for any other."""
+    passing = [route for route in routes if task.name in route.steps]
+    if not passing:
+        return {}
+    messages = {(flow.src, flow.dst): flow.message for flow in job.flows}
+    work = None if task.work is None else {"us": task.work.per_request, "class": task.work.work_class}
+    requests = [
+        {
+            "name": route.request.name,
+            "rate": route.request.rate,
+            "deadline_us": route.request.deadline,
+            "steps": route.steps,
+            "messages": [messages.get(flow, 0) for flow in route.flows],
+            "answered": route.ends_at is not None,
+        }
+        for route in passing
+    ]
+    return {"CES_REQUESTS": json.dumps({"work": work, "requests": requests})}
 
 
 def _flows_of(task: str, job: JobRecord) -> str:

@@ -195,8 +195,11 @@ async def _join(settings: AgentSettings, membership: Membership, cards: Sequence
         runtime=settings.runtime,
         network=settings.network,
         host_address=settings.host_address,
+        profile=settings.profile,
     )
-    body = request.model_dump_json(exclude=None if named else {"cards"}).encode()
+    # A manager of before takes no field that it does not know.
+    unsaid = {name for name in ("cards", "profile") if not getattr(request, name)}
+    body = request.model_dump_json(exclude=unsaid).encode()
     headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
     checked = manager_trust(settings, membership)
     async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10, verify=checked) as client:

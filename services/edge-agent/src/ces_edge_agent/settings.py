@@ -14,7 +14,7 @@ from pydantic_settings import NoDecode
 
 from ces_common.fields import NodeName
 from ces_common.messages.cards import Card
-from ces_common.messages.energy import MOST_WATTS
+from ces_common.messages.profiles import CURVE_POINTS, Metres, NodeProfile, Position, Watts
 from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory, parse_memory
 from ces_common.runtime import RuntimeKind
@@ -27,9 +27,6 @@ from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
 
 LENT_MEMORY: Final = 0.9
 """Share of its memory that a lent device offers at most."""
-CURVE_POINTS: Final = 11
-"""Of what a machine uses at 0, 10, ... 100 % of its CPU."""
-Watts = Annotated[float, Field(ge=0, le=MOST_WATTS, allow_inf_nan=False)]
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
@@ -66,6 +63,8 @@ class AgentSettings(ServiceSettings):
     gpu_fake: Annotated[list[Card], NoDecode] = []  # CES_GPU_FAKE="GPU-a:T4:16Gi,GPU-b:P100:16Gi"
     node_arch: str = Field(default_factory=_arch)
     node_labels: Annotated[dict[str, str], NoDecode] = {}  # CES_NODE_LABELS="site=roof,floor=3"
+    node_position: Annotated[Position | None, NoDecode] = None  # CES_NODE_POSITION="51.0504,13.7373"
+    node_coverage: Metres | None = None  # around it
     host_address: str = "127.0.0.1"  # where the hosts of other nodes reach this one
     runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
@@ -100,6 +99,12 @@ class AgentSettings(ServiceSettings):
         if self.power_curve:
             return self.power_curve
         return None if self.power_idle is None or self.power_peak is None else [self.power_idle, self.power_peak]
+
+    @property
+    def profile(self) -> NodeProfile | None:
+        """What the manager is told of the node beyond its amounts; None where nothing is said."""
+        said = NodeProfile(position=self.node_position, coverage=self.node_coverage, power=self.power_model or [])
+        return None if said == NodeProfile() else said
 
     @property
     def idle_watts(self) -> float | None:
@@ -206,6 +211,25 @@ class AgentSettings(ServiceSettings):
         if any(not sep or not key.strip() for key, sep, _ in pairs):
             raise ValueError("write labels as key=value,key=value")
         return {key.strip(): label.strip() for key, _, label in pairs}
+
+    @field_validator("node_position", mode="before")
+    @classmethod
+    def _position(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if not value.strip():
+            return None
+        lat, _, lon = value.partition(",")
+        try:
+            return Position(lat=float(lat), lon=float(lon))
+        except ValueError as error:
+            raise ValueError("write a position as LAT,LON in degrees, such as 51.0504,13.7373") from error
+
+    @model_validator(mode="after")
+    def _placed(self) -> Self:
+        if self.node_coverage is not None and self.node_position is None:
+            raise ValueError("CES_NODE_COVERAGE needs CES_NODE_POSITION, around which it is")
+        return self
 
     @field_validator("allowed_images", "hide", "power_curve", mode="before")
     @classmethod

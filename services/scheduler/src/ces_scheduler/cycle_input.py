@@ -20,6 +20,7 @@ from ces_core.queue.ledger import Ledger
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.queue.reservations import Reservation
 from ces_core.queue.state import Decisions, Memory, State, carried
+from ces_scheduler.application_goals import lacking_access
 from ces_scheduler.card_cells import by_card, matter
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, first_places, problem_of
@@ -323,7 +324,7 @@ def _entry(
 ) -> Entry:
     lacking = lacking_data(job.flows, offer.nodes)
     if lacking is None and job.state is not JobState.SUSPENDED:  # that one has its nodes
-        lacking = unmet_constraints(job.tasks, offer.nodes)
+        lacking = lacking_access(job, offer.nodes) or unmet_constraints(job.tasks, offer.nodes)
     if lacking is not None:
         return Entry(said, reason=lacking)
     try:

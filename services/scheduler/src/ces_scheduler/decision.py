@@ -12,11 +12,13 @@ import numpy as np
 from ces_common.jobfile import Task
 from ces_common.messages.plans import FlowPlan, PolicyAdvice
 from ces_common.messages.records import JobRecord
+from ces_common.messages.request_times import RequestTime
 from ces_core.bandwidth.bounds import composite_limit
 from ces_core.model.objective import metrics_of
 from ces_core.model.plan import Advice, Considered, Plan
 from ces_core.queue.jobs import WaitingJob
 from ces_core.search.diagnosis import SearchTrace
+from ces_scheduler.application_goals import request_times
 from ces_scheduler.job_problem import Lacking, Refusals, asked_by, explain_refusals, flow_plans, lacks
 from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.owner_forecast import expected_text
@@ -32,7 +34,8 @@ KEPT_LACKING = 200
 class Decision:
     """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
     ``fallback``: why no policy was followed though one was asked for; None otherwise. ``fragmentation_aware``: what
-    is left for later jobs counted, so a composite below the bound is intended. ``cards``: task -> its cards."""
+    is left for later jobs counted, so a composite below the bound is intended. ``cards``: task -> its cards.
+    ``requests``: how long those of an application take."""
 
     solver: str
     decision_ms: float
@@ -49,6 +52,7 @@ class Decision:
     fallback: str | None = None
     fragmentation_aware: bool = False
     cards: dict[str, list[str]] = field(default_factory=dict)
+    requests: list[RequestTime] = field(default_factory=list)
 
     def considered(self) -> dict[str, Any]:
         """What is kept with the plan beside its metrics: how it came about, and how good any plan could have been."""
@@ -65,7 +69,7 @@ class Decision:
                 task: {node: [dict(each) for each in short] for node, short in nodes.items()}
                 for task, nodes in self.lacking.items()
             },
-        }
+        } | ({"requests": [each.model_dump() for each in self.requests]} if self.requests else {})
 
 
 def bounded(refused: Refusals) -> Refusals:
@@ -92,10 +96,12 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         bound, metrics, considered = answer.result.bound, answer.result.metrics, answer.result.considered
     else:
         index = offer.cluster.topology.node_index
-        bound = composite_limit(problem, [index[assignments[task.name]] for task in problem.tasks])
+        places = [index[assignments[task.name]] for task in problem.tasks]
+        bound = None if problem.has_goals else composite_limit(problem, places)
         metrics, considered = None, SearchTrace.of(problem).considered
     refused = _refused(asked, offer, considered, assignments, {} if answer is None else answer.left_alone)
     refused = calls.explained(job.name, refused)
+    metrics = metrics or metrics_of(problem, plan)
     cards: dict[str, list[str]] = {}
     for each in plan.cards:
         cards.setdefault(each.task, []).append(each.card)
@@ -106,7 +112,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         time_limit_s=calls.time_limit_s if answer is None else answer.time_limit_s,
         assignments=assignments,
         flows=flows,
-        metrics=(metrics or metrics_of(problem, plan)).to_dict(),
+        metrics=metrics.to_dict(),
         bound=bound,
         refused=refused,
         lacking=lacks(asked, offer, refused, KEPT_LACKING),
@@ -115,6 +121,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         fallback=answer.fallback if answer is not None else calls.fallback,
         fragmentation_aware=answer is not None and answer.fragmentation_aware,
         cards=cards,
+        requests=request_times(record, () if metrics.service is None else metrics.service.requests),
     )
 
 

@@ -46,6 +46,9 @@ def guest_of(file: JobFile, now: datetime) -> JobRecord:
         spec=None if size is None else file,
         tasks=sized.expand_tasks(),
         flows=sized.expand_flows(),
+        users=file.users,
+        requests=file.requests,
+        objective=file.objective,
         submitted_at=now,
     )
 
@@ -109,6 +112,7 @@ def answer_for(
         cards=decision.cards,
         cpu=begins_with(run.started[guest.id]),
         end_at=end_at,
+        requests=decision.requests,
     )
 
 

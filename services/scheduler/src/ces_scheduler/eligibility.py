@@ -30,13 +30,13 @@ def refusal(task: Task, node: NodeRecord) -> str | None:
             return f"label {key} is {node.labels.get(key, 'absent')}, not {value}"
     if task.secrets and not keeps_secrets(node.confinement):
         return why_no_secrets(node.confinement)
-    return _lacking_cards(task, node)
+    return _unmeasured(task, node) or _lacking_cards(task, node)
 
 
 def kind_of(task: Task) -> tuple[object, ...]:
     """All of a task that ``refusal`` looks at."""
     cards = (bool(task.gpu_share), task.gpu_memory, *sorted(set(task.gpu_models)))
-    return task.arch, bool(task.secrets), frozenset(task.labels.items()), cards
+    return task.arch, bool(task.secrets), frozenset(task.labels.items()), cards, _class_of(task)
 
 
 def suits(card: Card, task: Task) -> bool:
@@ -44,6 +44,12 @@ def suits(card: Card, task: Task) -> bool:
     return is_model(card, task.gpu_models) and not (
         task.gpu_share and (card.shareable == "no" or task.gpu_memory > card.memory)
     )
+
+
+def _unmeasured(task: Task, node: NodeRecord) -> str | None:
+    """No speed is guessed."""
+    asked = _class_of(task)
+    return None if asked is None or asked in node.speeds else f"was not measured for {asked}"
 
 
 def _lacking_cards(task: Task, node: NodeRecord) -> str | None:
@@ -65,6 +71,8 @@ def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]
         name: (
             *(node.state, node.cordoned, node.reclaimed, node.arch, node.labels, node.datasets),
             keeps_secrets(node.confinement),
+            *((node.profile.position, node.profile.coverage) if node.profile is not None else ()),
+            *sorted(node.speeds),
             *((card.id, card.model, card.memory, card.shareable) for card in node.cards),
         )
         for name, node in nodes.items()
@@ -126,6 +134,8 @@ def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
             said.append(f"no node has label {key}={value} ({there})")
     if task.secrets and not any(keeps_secrets(node.confinement) for node in workers):
         said.append(f"it asks for secrets, and no node gives workers a user of their own: {REMEDY}")
+    if all(_unmeasured(task, node) for node in workers):
+        said.append(f"no node was measured for {_class_of(task)} (ces node measure does it)")
     if of_cards := _unmet_cards(task, workers):
         said.append(of_cards[1])
     if said:
@@ -133,6 +143,7 @@ def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
     asked = [f"arch {task.arch}"] if task.arch is not None else []
     asked += [f"label {key}={value}" for key, value in task.labels.items()]
     asked += ["a user of its own for each worker, as secrets need"] if task.secrets else []
+    asked += [f"a measured speed for {_class_of(task)}"] if _class_of(task) else []
     asked += [_card_asked(task)] if task.gpu_share or task.gpu_models else []
     return [f"no single node has {' and '.join(asked)}"]
 
@@ -158,8 +169,13 @@ def _meets(task: Task, node: NodeRecord) -> bool:
         task.arch in (None, node.arch)
         and all(node.labels.get(key) == value for key, value in task.labels.items())
         and (not task.secrets or keeps_secrets(node.confinement))
+        and _unmeasured(task, node) is None
         and _lacking_cards(task, node) is None
     )
+
+
+def _class_of(task: Task) -> str | None:
+    return None if task.work is None else task.work.work_class
 
 
 def _card_asked(task: Task) -> str:

@@ -16,11 +16,13 @@ from ces_common.messages.records import JobRecord
 from ces_common.names import NODE_MARK
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
+from ces_core.model.goals import UNITS as PLAIN_UNITS
 from ces_core.model.plan import Considered, Plan
 from ces_core.model.problem import RESOURCES, Problem
 from ces_core.model.problem import Flow as CoreFlow
 from ces_core.model.problem import Task as CoreTask
 from ces_core.model.reason import Reason as CoreReason
+from ces_scheduler.application_goals import DELAY_PATHS, UNITS, goals_of, places_of, task_profiles
 from ces_scheduler.offer import Barred, Offer
 
 Refusals = dict[str, dict[str, str]]
@@ -46,27 +48,40 @@ def _cpu_only(task: Task, cpu: int) -> Task:
 
 def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Problem:
     """What the job asks of the offered cluster. ``paths``: flows may take any of this many shortest simple paths; None:
-    any hop-shortest one."""
+    any hop-shortest one. Those of an application may take the paths with the least delay, where links say theirs."""
     tasks = asked_by(job)
     places = {each.task: each.node for each in job.allocations} if job.state is JobState.SUSPENDED else {}
     first = first_places(job, offer)
     candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if barred(tasks, offer) else []
+
+    access = places_of(job, offer.nodes)
+    profiles, goals = task_profiles(job, tasks), goals_of(job)
 
     def allowed(task: Task) -> tuple[str, ...] | None:
         if task.name in places:  # a cordon and the like bar a node for new work only
             node = offer.nodes.get(places[task.name])
             return (node.name,) if node is not None and node.state == "ready" else ()
         row = offer.barred(task)
+        if task.user is not None:
+            own = access.get(task.user)
+            return () if own is None or own in row else (own,)
         if first and task is tasks[0]:
             return tuple(node for node in first if node not in row)
         return tuple(node for node in candidates if node not in row) if row else None
 
+    delays = goals is not None and any(link.delay for link in offer.topology.links)
     return Problem.make(
         offer.cluster,
-        [CoreTask(task.name, task.cpu, task.memory, task.gpus, allowed(task)) for task in tasks],
+        [
+            CoreTask(task.name, task.cpu, task.memory, task.gpus, allowed(task), profiles.get(task.name))
+            for task in tasks
+        ],
         _core_flows(job),
         name=job.name,
-        paths=paths,
+        paths=(paths or DELAY_PATHS) if delays else paths,
+        path_metric="delay" if delays else "hops",
+        goals=goals,
+        units=UNITS if goals is not None or profiles else PLAIN_UNITS,
     )
 
 
@@ -79,7 +94,7 @@ def _core_flows(job: JobRecord) -> list[CoreFlow]:
         ends = _core_ends(flow, tasks)
         known = found.get(ends)
         less, most = (flow.min, flow.max) if known is None else (known.min + flow.min, known.max + flow.max)
-        found[ends] = CoreFlow(*ends, less, most)
+        found[ends] = CoreFlow(*ends, less, most, flow.message)
     return list(found.values())
 
 

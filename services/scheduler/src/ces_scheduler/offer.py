@@ -25,9 +25,11 @@ from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
 from ces_common.states import JobState
 from ces_core.model.problem import RESOURCES, Cluster, Link, Node
+from ces_core.model.profiles import ClusterProfile
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import kept_by
 from ces_core.queue.ledger import LINK, Cell
+from ces_scheduler.application_goals import link_profile, node_profile
 from ces_scheduler.eligibility import filters_of, kind_of, refusal
 
 Floats = NDArray[np.float64]
@@ -88,6 +90,7 @@ class Offer:
             and np.array_equal(now.node_capacity, then.node_capacity)
             and np.array_equal(now.link_capacity, then.link_capacity)
             and np.array_equal(now.medium_capacity, then.medium_capacity)
+            and _same_profile(now.profile, then.profile)
             and (self.nodes is other.nodes or filters_of(self.nodes) == filters_of(other.nodes))
         )
 
@@ -265,16 +268,25 @@ def _same_cluster(earlier: Offer, view: StateView, same_nodes: bool) -> bool:
     return all(now is then or _static(now) == _static(then) for now, then in pairs)
 
 
-def _static(node: NodeRecord) -> tuple[int, int, int, bool]:
-    return node.cpu, node.memory, node.gpu, node.state == "ready"
+def _static(node: NodeRecord) -> tuple[object, ...]:
+    return node.cpu, node.memory, node.gpu, node.state == "ready", node_profile(node)
+
+
+def _same_profile(now: ClusterProfile | None, then: ClusterProfile | None) -> bool:
+    if now is None or then is None:
+        return now is then
+    return now is then or (now.nodes, now.links) == (then.nodes, then.links)
 
 
 def _cluster_of(view: StateView) -> Cluster:
     """Nodes and links with nothing in use."""
-    nodes = [Node(n.name, n.cpu, n.memory, n.gpu) for n in sorted(view.nodes.values(), key=lambda n: n.name)]
+    nodes = [
+        Node(n.name, n.cpu, n.memory, n.gpu, profile=node_profile(n))
+        for n in sorted(view.nodes.values(), key=lambda n: n.name)
+    ]
     within_reach = {name for name, node in view.nodes.items() if node.state == "ready"}
     links = [
-        Link(link.src, link.dst, reservable(link.capacity), medium=link.medium)
+        Link(link.src, link.dst, reservable(link.capacity), medium=link.medium, profile=link_profile(link.delay))
         for link in view.topology.links
         if link.up and link.src in within_reach and link.dst in within_reach
     ]

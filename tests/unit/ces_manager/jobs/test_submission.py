@@ -39,9 +39,14 @@ def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: Wo
     document = json.loads(ring().model_dump_json())
     assert document["flows"].pop("inputs") == []
     assert [group.pop("secrets") for group in document["tasks"]] == [{}]
-    assert [group["constraints"].pop("gpu_model") for group in document["tasks"]] == [[]]
+    assert [group.pop("work") for group in document["tasks"]] == [None]
+    constraints = [group["constraints"] for group in document["tasks"]]
+    assert [(each.pop("gpu_model"), each.pop("user")) for each in constraints] == [([], None)]
+    assert [edge.pop("message") for edge in document["flows"]["edges"]] == ["0"] * len(document["flows"]["edges"])
     later = [document.pop(field) for field in ("tenant", "duration", "deadline", "preemption", "elastic", "regions")]
     assert later == ["default", None, None, "stop", None, []]
+    of_applications = [document.pop(field) for field in ("kind", "users", "requests", "objective")]
+    assert of_applications == [None, [], [], None]
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     with world.uow.read() as tx:
         row = tx.session.get(JobRow, first)

@@ -33,6 +33,7 @@ from ces_client.view.formats import since
 from ces_client.view.job import job_facts, job_live, last_lines
 from ces_client.view.plan import committed_plan, plan_answer
 from ces_client.view.queue_status import waiting_text
+from ces_client.view.requests import measured_requests
 from ces_client.view.trace import waterfall
 from ces_common.messages.api import JobFlowsView, JobView, PlanView
 from ces_common.states import JOB_OVER, JobState
@@ -200,7 +201,8 @@ def describe_job(
     now = local_now()
     parts: list[RenderableType] = [job_live(view, now), Text(), job_facts(view, now)]
     if committed is not None:
-        parts += [Text(), Text("plan", style="bold"), committed_plan(committed, since(committed.committed_at, now))]
+        age, measured = since(committed.committed_at, now), measured_requests(view.placement)
+        parts += [Text(), Text("plan", style="bold"), committed_plan(committed, age, measured)]
     if logs:
         parts += [Text(), last_lines(view, logs)]
     show(Group(*parts))

@@ -21,6 +21,7 @@ from ces_client.view.formats import DASH, moment, number, since, span, state_tex
 from ces_client.view.plain import plain
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
+from ces_client.view.requests import REPORTED
 from ces_client.view.speeds import speed_facts
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.elastic import CpuRange, Elastic
@@ -30,7 +31,7 @@ from ces_common.quantities import format_cpu
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
 BAR_WIDTH = 32
-KNOWN = ("round", "rounds", "loss", "accuracy")
+KNOWN = ("round", "rounds", "loss", "accuracy", REPORTED)
 MOST_KEYS = 4  # of a worker's own that are shown
 MOST_SHOWN = 20  # characters of a value
 

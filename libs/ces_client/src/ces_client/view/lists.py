@@ -22,6 +22,7 @@ from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeVie
 from ces_common.messages.events import QueueStatusView
 from ces_common.messages.membership import Applicant
 from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
+from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.scores import NodeScores
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
@@ -74,8 +75,9 @@ def node_table(nodes: Sequence[NodeView | Applicant], now: datetime) -> Table:
 
 def link_table(links: Sequence[LinkView]) -> Table:
     """DROPPED: packets for which a queue was full, which shaping does to senders that exceed their rate. ERRORS:
-    packets that the device lost. Both are counted since the device was made."""
-    numbers = ("CAPACITY", "RESERVED", "USED", "DROPPED", "ERRORS", "RTT")
+    packets that the device lost. Both are counted since the device was made. DELAY: as configured, where any is."""
+    delay = ("DELAY",) if any(link.delay for link in links) else ()
+    numbers = ("CAPACITY", *delay, "RESERVED", "USED", "DROPPED", "ERRORS", "RTT")
     optional = ("KIND", "RTT", "MEDIUM", "ERRORS", "DROPPED", "USED")
     columns = ("LINK", "STATE", *numbers, "KIND", "MEDIUM")
     table = plain_table(*columns, right=numbers, wrapped=("STATE",), optional=optional)
@@ -85,6 +87,7 @@ def link_table(links: Sequence[LinkView]) -> Table:
             f"{link.src} › {link.dst}",
             _link_state(link),
             _capacity(link),
+            *([f"{link.delay / 1000:g} ms"] if delay else []),
             rate(link.reserved) + share,
             rate(link.used),
             DASH if link.drops is None else str(link.drops),
@@ -185,6 +188,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("availability", availability_text(node.availability)),
         ("tasks", ", ".join(node.allocations) or DASH),
         *_score_facts(node.scores, now),
+        *_profile_facts(node.profile),
         ("data", ", ".join(node.datasets) or DASH),
     ]
     if node.cards:
@@ -214,6 +218,17 @@ def _score_facts(scores: NodeScores | None, now: datetime) -> list[tuple[str, st
         ("scores", ", ".join(category_text(each) for each in scores.categories) or DASH),
         *(("measured", raw_text(each)) for each in scores.raw),
     ]
+
+
+def _profile_facts(profile: NodeProfile | None) -> list[tuple[str, str]]:
+    """Where it is and what it draws, as far as its agent was told."""
+    facts = []
+    if profile is not None and profile.position is not None:
+        reach = "reaches nobody" if profile.coverage is None else f"reaches {profile.coverage:g} m"
+        facts.append(("position", f"{profile.position.lat:g}, {profile.position.lon:g}, {reach}"))
+    if profile is not None and profile.power:
+        facts.append(("power", f"{profile.power[0]:g} W without work, {profile.power[-1]:g} W at full load (said)"))
+    return facts
 
 
 def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,18 +16,27 @@ from rich.tree import Tree
 from ces_client.view.deadline import end_text
 from ces_client.view.formats import DASH, number, path_text, rate, rate_range
 from ces_client.view.queue_status import forecast_text, lack_text, reason_text, reservable_share
+from ces_client.view.requests import Measured, request_times
 from ces_client.view.tables import plain_table
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanForecast, PlanView
 from ces_common.messages.events import Lack
 from ces_common.messages.plans import PolicyAdvice
+from ces_common.messages.request_times import RequestTime
 from ces_common.names import node_end
 from ces_common.quantities import show_cpu
 
-METRICS = {"composite": "quality (composite)", "load_imbalance": "load imbalance (0 is even)"}
+METRICS = {
+    "composite": "quality (composite)",
+    "load_imbalance": "load imbalance (0 is even)",
+    "power_change_w": "watts more (modelled)",
+}
+OF_GOALS = {"time_score": 1.0, "power_change_w": 0.0, "energy_score": 1.0, "reliability": 1.0, "move_cost": 0.0}
+"""Metrics of applications that are left out where they say nothing."""
 Lacking = dict[str, dict[str, list[Lack]]]
 """Task -> node -> what it has too little of."""
 LACKING = TypeAdapter(Lacking)
+REQUESTS = TypeAdapter(list[RequestTime])
 DATA = "(data)"  # in place of a task's name: a node's data is sent by no task
 
 
@@ -72,10 +81,13 @@ def unenforced_note(flows: Sequence[FlowView]) -> Text | None:
 
 
 def metrics_text(metrics: dict[str, float], bound: float | None = None) -> str:
-    """``quality 0.93 of at most 0.95``, and so on. ``bound``: no plan has a higher composite."""
-    shown = {name: f"{METRICS.get(name, name.replace('_', ' '))} {value:.4g}" for name, value in metrics.items()}
-    if bound is not None and "composite" in metrics:
-        shown["composite"] += f" of at most {bound:.4g}"
+    """``quality 0.93 of at most 0.95``, and so on. ``bound``: no plan has a higher composite, or objective where there
+    is one."""
+    told = {name: value for name, value in metrics.items() if name not in OF_GOALS or value != OF_GOALS[name]}
+    shown = {name: f"{METRICS.get(name, name.replace('_', ' '))} {value:.4g}" for name, value in told.items()}
+    bounded = "objective" if "objective" in metrics else "composite"
+    if bound is not None and bounded in metrics:
+        shown[bounded] += f" of at most {bound:.4g}"
     return "  ".join(shown.values())
 
 
@@ -116,9 +128,11 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
     )
     ends = end_text(answer, now)
     by: list[RenderableType] = [] if ends is None else [Text(ends)]
+    times: list[RenderableType] = [Text(), request_times(answer.requests)] if answer.requests else []
     elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused, answer.lacking)] if answer.refused else []
     policy: list[RenderableType] = [Text(), *_by_policy(answer.policy, answer.assignments)] if answer.policy else []
-    return Group(head, *by, Text(), flow_table(nodes, flows, measured=False), *policy, *elsewhere, Text(), foot)
+    table = flow_table(nodes, flows, measured=False)
+    return Group(head, *by, Text(), table, *times, *policy, *elsewhere, Text(), foot)
 
 
 def _by_policy(policy: PolicyAdvice, assignments: dict[str, str]) -> list[RenderableType]:
@@ -146,14 +160,15 @@ def _refused_table(refused: dict[str, dict[str, str]], lacking: Lacking) -> Tabl
     return table
 
 
-def committed_plan(plan: PlanView, age: str) -> RenderableType:
-    """How a committed plan came about: solver, metrics, seed, refused nodes. ``age``: since then, such as ``3m``."""
+def committed_plan(plan: PlanView, age: str, measured: Mapping[str, Measured] | None = None) -> RenderableType:
+    """How a committed plan came about: solver, metrics, requests, seed, refused nodes. ``age``: since then, such as
+    ``3m``; ``measured``: what requests take, by class."""
     head = Text(f"decided by {plan.solver}")
     considered = dict(plan.considered)
     decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
     lacking = _lacking(considered.pop("lacking", None))
     bound, fallback = considered.pop("bound", None), considered.pop("fallback", None)
-    policy = _advice(considered.pop("policy", None))
+    policy, requests = _advice(considered.pop("policy", None)), _requests(considered.pop("requests", None))
     sparing = considered.pop("sparing", None)
     seed, limit_s = considered.pop("seed", None), considered.pop("time_limit_s", None)
     if (took_ms := number(decision_ms)) is not None:
@@ -166,6 +181,8 @@ def committed_plan(plan: PlanView, age: str) -> RenderableType:
         )
     if isinstance(fallback, str):
         parts.append(Text(fallback, style="yellow"))
+    if requests:
+        parts += [Text(), request_times(requests, measured or {})]
     if policy is not None:
         parts += [Text(), *_by_policy(policy, plan.assignments)]
     if refused:
@@ -184,6 +201,13 @@ def _lacking(kept: Any) -> Lacking:
         return LACKING.validate_python(kept)
     except ValidationError:  # none, or kept by another version of the scheduler
         return {}
+
+
+def _requests(kept: Any) -> list[RequestTime]:
+    try:
+        return REQUESTS.validate_python(kept)
+    except ValidationError:  # none, or kept by another version of the scheduler
+        return []
 
 
 def _advice(kept: Any) -> PolicyAdvice | None:

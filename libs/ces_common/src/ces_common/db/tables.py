@@ -29,6 +29,7 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.plans import FlowPlan
+from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.scores import Measured
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.messages.split import Part
@@ -99,6 +100,7 @@ class NodeRow(Base):
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     confinement: Mapped[Confinement | None] = mapped_column(Json(Confinement))
     measured: Mapped[Measured | None] = mapped_column(Json(Measured))
+    profile: Mapped[NodeProfile | None] = mapped_column(Json(NodeProfile))
     link_keys: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     link_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)
@@ -127,8 +129,9 @@ class MediumRow(Base):
 
 
 class LinkRow(Base):
-    """A directed link. Its ends need not have joined yet: a topology may be drawn up before. ``state``: as its source
-    says, up until it has said so. ``measured``: capacity found by the last active probe, with the round-trip time."""
+    """A directed link. Its ends need not have joined yet: a topology may be drawn up before. ``delay``: one way, in
+    microseconds, as configured. ``state``: as its source says, up until it has said so. ``measured``: capacity found by
+    the last active probe, with the round-trip time."""
 
     __tablename__ = "links"
     src: Mapped[str] = mapped_column(String(63), primary_key=True)
@@ -136,6 +139,7 @@ class LinkRow(Base):
     bandwidth: Mapped[int] = mapped_column(BigInteger)
     kind: Mapped[str] = mapped_column(String(16))
     medium: Mapped[str | None] = mapped_column(ForeignKey("media.name"), index=True)
+    delay: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     state: Mapped[str] = mapped_column(String(8), default="up", server_default="up")
     state_since: Mapped[datetime | None] = mapped_column(UtcTime)
     state_reason: Mapped[str | None] = mapped_column(Text)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from ces_common.application import LONGEST_DELAY
 from ces_common.deadline import JobDeadline
 from ces_common.elastic import Elastic
 from ces_common.fields import Document, NodeName
@@ -19,11 +20,12 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.energy import Energy
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
 from ces_common.messages.scores import NodeScores
 from ces_common.messages.speeds import JobSpeeds
-from ces_common.quantities import Bandwidth
+from ces_common.quantities import Bandwidth, Latency
 from ces_common.shares import LinkKind
 from ces_common.states import AllocationState, JobState
 
@@ -242,6 +244,7 @@ class NodeView(Message):
     network: str
     confinement: Confinement | None = None  # of its workers; None until its agent has told
     scores: NodeScores | None = None  # how fast it is; None where its agent has not measured
+    profile: NodeProfile | None = None  # where it is and what it draws; None where its agent was not told
     host_address: str
     subnet: str
     datasets: list[str] = []  # what jobs may read there
@@ -274,6 +277,7 @@ class LinkView(Message):
     measured: int | None = None
     measured_at: datetime | None = None
     round_trip_s: float | None = None
+    delay: int = 0  # microseconds, one way, as configured
     availability: Availability | None = None  # None until something was learned of it
     last_up: int | None = None
 
@@ -334,11 +338,13 @@ class PlanForecast(PlanAnswer):
 
 
 class TopologyLink(Document):
-    """A link in a topology file. ``both``: a wire, that is, the link back as well."""
+    """A link in a topology file. ``both``: a wire, that is, the link back as well. ``delay``: one way, in
+    microseconds."""
 
     src: NodeName
     dst: NodeName
     bandwidth: Bandwidth
+    delay: Annotated[Latency, Field(le=LONGEST_DELAY)] = 0
     both: bool = True
     kind: LinkKind = "veth"
     medium: NodeName | None = None

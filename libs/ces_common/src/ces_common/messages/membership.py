@@ -11,6 +11,7 @@ from ces_common.fields import ARCH, MAX_LABELS, Document, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.cards import Card, Cards
+from ces_common.messages.profiles import NodeProfile
 from ces_common.quantities import LARGEST
 from ces_common.runtime import RuntimeKind
 
@@ -72,7 +73,8 @@ class JoinTokenRequest(Document):
 
 class JoinRequest(Document):
     """``POST /v1/nodes/join`` (authorised by the token, signed with the node's key): what a node has, and its public
-    NATS user key (nkey U...). ``cards``: its GPUs, as far as they are known one by one, of ``gpu`` in all."""
+    NATS user key (nkey U...). ``cards``: its GPUs, as far as they are known one by one, of ``gpu`` in all.
+    ``profile``: None where nothing of it was said."""
 
     token: Id
     name: NodeName
@@ -86,6 +88,7 @@ class JoinRequest(Document):
     runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     host_address: Annotated[str, Field(max_length=64)] = "127.0.0.1"
+    profile: NodeProfile | None = None
 
     @field_validator("cards")
     @classmethod

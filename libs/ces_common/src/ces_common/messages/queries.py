@@ -12,6 +12,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Node, Number, PublicKey, Small
 from ces_common.messages.events import Lack, QueueStatus, Reason
 from ces_common.messages.plans import FlowPlan, PolicyAdvice
+from ces_common.messages.request_times import RequestTime
 
 MAX_LOG = 2**20  # bytes of one answer
 
@@ -50,7 +51,8 @@ class PlanAnswer(Message):
     has a place would start; None of any other. ``cards``: ids of those that each task would get.
     ``cpu``: the millicores with which its workers would begin, where that is not what its file says. ``end_at``: when a
     job with a deadline would have ended, at the earliest where that is too late. ``lacking``: of the nodes that were
-    refused for having too little free for a task alone, how much that is; where these are very many, of the first."""
+    refused for having too little free for a task alone, how much that is; where these are very many, of the first.
+    ``requests``: of an application that has a place, how long its requests would take."""
 
     feasible: bool
     version: Count
@@ -74,6 +76,7 @@ class PlanAnswer(Message):
     cards: dict[str, list[str]] = {}
     cpu: Count | None = None
     end_at: datetime | None = None
+    requests: list[RequestTime] = []
 
 
 class QueueQuery(Message):

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
+from ces_common.application import Objective, Request, User
 from ces_common.deadline import JobDeadline
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
@@ -18,6 +19,7 @@ from ces_common.messages.cards import Card
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.messages.split import Part
 from ces_common.runtime import RuntimeKind
@@ -28,7 +30,8 @@ LinkState = Literal["up", "down"]
 
 
 class NodeRecord(Message):
-    """A node. ``cpu`` in millicores, ``memory`` in bytes; a switch has none of either."""
+    """A node. ``cpu`` in millicores, ``memory`` in bytes; a switch has none of either. ``speeds``: class of work -> how
+    many times the reference core one of its threads is, as its agent measured it; what is absent was not measured."""
 
     name: str
     cpu: Count
@@ -53,12 +56,15 @@ class NodeRecord(Message):
     link_port: Port = 0  # where its host takes their packets
     public_key: str = ""  # with which it has joined
     least_generation: Count = 0  # that its desired workers must have before any of them starts
+    profile: NodeProfile | None = None  # None: its agent has said none of it
+    speeds: dict[str, Number] = {}
     version: Count = 0
 
 
 class LinkRecord(Message):
     """A directed link; ``bandwidth`` is its configured capacity in bit/s as HTB counts (Ethernet frames), ``measured``
-    what an active probe found. Nothing may be placed on one that is down; it stays where it is, so that it can come up.
+    what an active probe found, ``delay`` in microseconds, one way, as configured. Nothing may be placed on one that is
+    down; it stays where it is, so that it can come up.
     """
 
     src: str
@@ -68,6 +74,7 @@ class LinkRecord(Message):
     medium: str | None = None
     state: LinkState = "up"
     measured: Annotated[Count, Field(gt=0)] | None = None
+    delay: Count = 0
 
     @property
     def up(self) -> bool:
@@ -173,7 +180,8 @@ class JobRecord(Message):
     ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when it has changed by a
     twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has
     promised to keep it. ``traceparent``: where its attempt is traced, the context of its last step. ``part``: of a job
-    that is split over regions, what of it is here; its tasks and flows are that part's."""
+    that is split over regions, what of it is here; its tasks and flows are that part's. ``users``, ``requests``,
+    ``objective``: of an application, as its file has them."""
 
     id: str
     name: str
@@ -207,6 +215,9 @@ class JobRecord(Message):
     ran_s: Number | None = None
     traceparent: str | None = None
     part: Part | None = None
+    users: list[User] = []
+    requests: list[Request] = []
+    objective: Objective | None = None
     version: Count = 0
 
     @property

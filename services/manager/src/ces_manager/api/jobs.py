@@ -38,6 +38,7 @@ from ces_manager.jobs.admission import (
     check_room,
     check_secrets,
     check_tenant,
+    check_users,
     due_at,
 )
 from ces_manager.jobs.speed_forecast import predicted_speeds
@@ -231,6 +232,7 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
         check_room(tx, context.queue, job)
         check_inputs(tx, job)
         check_secrets(tx, job)
+        check_users(tx, job)
         due_at(context.database.clock.now(), job)
 
     await context.database.read(admissible)

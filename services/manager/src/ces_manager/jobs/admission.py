@@ -1,5 +1,5 @@
 """Whether a job may be submitted: its tenant is there and has room in the queue, nodes offer the data that it reads,
-the secrets that it names are stored, and it leaves to CES what CES decides."""
+the secrets that it names are stored, its users are in reach, and it leaves to CES what CES decides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
+from ces_common.access_nodes import Uncovered, access_nodes
 from ces_common.db.tables import JobRow, NodeRow, SecretRow
 from ces_common.db.uow import ReadTx
 from ces_common.flowfile import Input
@@ -17,6 +18,7 @@ from ces_common.torchrun import flag_of_ces
 from ces_manager.errors import Invalid, Overloaded
 
 SHOWN = 5
+PLACES = select(NodeRow.name, NodeRow.profile)
 
 
 def check_tenant(queue: QueueFile, tenant: str) -> None:
@@ -72,6 +74,17 @@ def check_secrets(tx: ReadTx, job: JobFile) -> None:
         for file, secret in group.secrets.items():
             if secret.stored in missing:
                 raise Invalid(f"tasks[{i}].secrets.{file}.from", missing_secret(job.tenant, secret.stored))
+
+
+def check_users(tx: ReadTx, job: JobFile) -> None:
+    """Raises Invalid for a user at no node, or at a position that none covers."""
+    if not job.users:
+        return
+    try:
+        access_nodes(job.users, tx.session.execute(PLACES).all())
+    except Uncovered as error:
+        field, _, why = str(error).partition(": ")
+        raise Invalid(field, why) from error
 
 
 def check_commands(job: JobFile) -> None:

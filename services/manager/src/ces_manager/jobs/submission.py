@@ -22,6 +22,7 @@ from ces_manager.jobs.admission import (
     check_room,
     check_secrets,
     check_tenant,
+    check_users,
     due_at,
 )
 from ces_manager.jobs.pieces import Written
@@ -45,8 +46,8 @@ def submit_job(
     to run here, of one that is split over regions; whatever ends it, its home decides what becomes of the job.
 
     Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, data that
-    no node offers, a secret that the tenant does not have, a command that decides what CES does, and a deadline that is
-    past; Overloaded where too many jobs of the tenant wait."""
+    no node offers, a secret that the tenant does not have, a user whom no node covers, a command that decides what CES
+    does, and a deadline that is past; Overloaded where too many jobs of the tenant wait."""
     body_hash, key = _hash(jobfile), None
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
@@ -63,6 +64,7 @@ def submit_job(
     check_room(tx, queue, jobfile)
     check_inputs(tx, jobfile)
     check_secrets(tx, jobfile)
+    check_users(tx, jobfile)
     check_commands(jobfile)
     initial = jobfile if jobfile.elastic is None else jobfile.at_size(jobfile.elastic.smallest)
     if written is None:
@@ -117,8 +119,9 @@ def _former_hash(jobfile: JobFile) -> str | None:
 
 
 def _later_of(group: TaskGroup) -> dict[str, Any]:
-    secrets: dict[str, Any] = {} if group.secrets else {"secrets": True}
-    return secrets if group.constraints.gpu_model else secrets | {"constraints": {"gpu_model": True}}
+    later = {name: True for name in ("secrets", "work") if not getattr(group, name)}
+    constraints = {name: True for name in ("gpu_model", "user") if not getattr(group.constraints, name)}
+    return later | ({"constraints": constraints} if constraints else {})
 
 
 def _hash(jobfile: JobFile) -> str:
@@ -129,8 +132,11 @@ def _hash(jobfile: JobFile) -> str:
         for name, field in JobFile.model_fields.items()
         if name not in FIRST_FIELDS and getattr(jobfile, name) == field.default
     }
-    if not jobfile.flows.inputs:
-        left_out["flows"] = {"inputs"}
+    flows: dict[str, Any] = {} if jobfile.flows.inputs else {"inputs": True}
+    if unsized := {i: {"message": True} for i, edge in enumerate(jobfile.flows.edges) if not edge.message}:
+        flows["edges"] = unsized
+    if flows:
+        left_out["flows"] = flows
     if jobfile.elastic is not None and jobfile.elastic.cpu is None:
         left_out["elastic"] = {"cpu"}
     left_out["tasks"] = {i: _later_of(group) for i, group in enumerate(jobfile.tasks)}

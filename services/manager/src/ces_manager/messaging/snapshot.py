@@ -9,6 +9,7 @@ from ces_common.db.tables import EXPANDED, JOB, NODE, JobRow, LinkRow, MediumRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord, Snapshot, Topology
+from ces_common.scores import speeds_of
 from ces_manager.jobs.records import job_records
 
 KEPT = 500  # records
@@ -85,7 +86,8 @@ def topology(tx: ReadTx) -> Topology:
 
 
 def node_record(row: NodeRow) -> NodeRecord:
-    return NodeRecord.model_validate(row, from_attributes=True)
+    record = NodeRecord.model_validate(row, from_attributes=True)
+    return record if row.measured is None else record.model_copy(update={"speeds": speeds_of(row.measured)})
 
 
 def link_record(row: LinkRow) -> LinkRecord:

@@ -67,5 +67,7 @@ def directed_links(file: TopologyFile) -> list[LinkRecord]:
         for src, dst in [(link.src, link.dst), (link.dst, link.src)][: 2 if link.both else 1]:
             if (src, dst) in links:
                 raise Invalid(f"links[{i}]", f"link {src} › {dst} is given twice")
-            links[src, dst] = LinkRecord(src=src, dst=dst, bandwidth=link.bandwidth, kind=link.kind, medium=link.medium)
+            links[src, dst] = LinkRecord(
+                src=src, dst=dst, bandwidth=link.bandwidth, kind=link.kind, medium=link.medium, delay=link.delay
+            )
     return list(links.values())

@@ -91,7 +91,7 @@ def join_node(tx: WriteTx, request: JoinRequest, block: IPv4Network = WORKERS) -
     else:
         _check_held(tx, row, request)
     row.cpu, row.memory, row.gpu = request.cpu, request.memory, request.gpu
-    row.cards = cards_of(request.gpu, request.cards)
+    row.cards, row.profile = cards_of(request.gpu, request.cards), request.profile
     row.arch, row.labels = request.arch, request.labels
     row.runtime, row.network, row.host_address = request.runtime.value, request.network, request.host_address
     row.public_key, row.joined_at, row.version = request.public_key, tx.now, tx.version
@@ -209,5 +209,6 @@ def _hash(token: str) -> str:
 
 
 def _digest(request: JoinRequest) -> str:
-    without = None if request.cards else {"cards"}  # as those are remembered that were made before there were cards
+    # As those are remembered that were made before there were such fields.
+    without = {name for name in ("cards", "profile") if not getattr(request, name)}
     return _hash(json.dumps(request.model_dump(mode="json", exclude=without), sort_keys=True))

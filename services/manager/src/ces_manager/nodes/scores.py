@@ -1,5 +1,5 @@
 """How fast nodes are, as their agents measured it. An agent may lie: what it tells is bounded, shown as its word, and
-decides nothing."""
+decides about nothing but tasks that say of which class their work is."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def take_reports(tx: WriteTx, reports: Iterable[ScoreReport]) -> None:
         row = tx.session.get(NodeRow, report.node)
         if row is not None and _differs(row.measured, report):
             row.measured = Measured(at=tx.now, measurements=report.measurements)
+            row.version = tx.version  # the scheduler reads speeds
 
 
 def check_measurable(tx: ReadTx, node: str) -> None:

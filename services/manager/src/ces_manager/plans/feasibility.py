@@ -32,6 +32,7 @@ class Obstacle(StrEnum):
     CARD = "card"  # is not there, is another's, or is not what a task asks for
     LINK_FULL = "link-full"
     ADDRESSES = "addresses"
+    DEADLINE = "deadline"  # of a request class
 
 
 class Misfit(str):
@@ -67,15 +68,17 @@ class ResidualNode:
     confinement: Confinement | None = None
     cards: Mapping[str, Card] = field(default_factory=dict)
     taken: Mapping[str, Held] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)  # of one thread, by class of work
 
 
 @dataclass(frozen=True, slots=True)
 class ResidualLink:
-    """A link and its residual reservable ``bandwidth``, in bit/s."""
+    """A link and its residual reservable ``bandwidth``, in bit/s. ``delay``: one way, in microseconds."""
 
     bandwidth: int
     medium: str | None = None
     up: bool = True
+    delay: int = 0
 
 
 @dataclass(frozen=True, slots=True)

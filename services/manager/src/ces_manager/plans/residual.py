@@ -11,6 +11,7 @@ from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, LinkRow, Me
 from ces_common.db.uow import ReadTx
 from ces_common.messages.cards import Held
 from ces_common.resources import WHOLE
+from ces_common.scores import speeds_of
 from ces_common.shares import reservable, reservable_of_medium, usable
 from ces_manager.plans.feasibility import Hop, Residual, ResidualLink, ResidualNode
 
@@ -18,9 +19,9 @@ Amounts = tuple[int, int, int, int]  # millicores, bytes, whole GPUs, thousandth
 # Built once: putting a statement together costs more than running it.
 _IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
 _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
-_LINKS = select(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.measured, LinkRow.medium, LinkRow.state).where(
-    LinkRow.src.in_(_IN_NAMES)
-)
+_LINKS = select(
+    *(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.measured, LinkRow.medium, LinkRow.state, LinkRow.delay)
+).where(LinkRow.src.in_(_IN_NAMES))
 _HELD = (
     select(
         AllocationRow.node,
@@ -68,6 +69,7 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop], *, b
             node.confinement,
             {card.id: card for card in node.cards},
             taken.get(node.name, {}),
+            {} if node.measured is None else speeds_of(node.measured),
         )
     if not links:
         return Residual(node_rooms)
@@ -78,7 +80,7 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop], *, b
         hop = (link.src, link.dst)
         if hop in links:
             left = reservable(usable(link.bandwidth, link.measured)) - used_links.get(hop, 0)
-            link_rooms[hop] = ResidualLink(left, link.medium, link.state == "up")
+            link_rooms[hop] = ResidualLink(left, link.medium, link.state == "up", link.delay)
     media = {link.medium for link in link_rooms.values() if link.medium is not None}
     return Residual(node_rooms, link_rooms, _left_of_media(tx, media) if media else {})
 

@@ -1,0 +1,105 @@
+"""Applications on emulated hosts: requests go through the pipeline, and what they take is told beside what was
+reckoned.
+
+Delays of links are those of the topology file; the wires have next to none, since not every kernel can delay packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fault_cluster import FaultCluster, running, star, wait_for
+
+from ces_client.errors import ApiError
+from ces_client.view.requests import measured_requests
+from ces_common.jobfile import JobFile
+from ces_testbed.topology import Topology
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
+DELAY_MS = 2.0
+SETTINGS = {"CES_SOLVER": "exact", "CES_SOLVE_TIME_LIMIT_S": "10", "CES_NO_NUMBA": "1"}
+"""``exact`` decides about goals in plain Python: it needs time, and nothing needs compiling."""
+
+
+@pytest.fixture(scope="module")
+def _delayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
+    told = star(4).model_dump(mode="json")
+    links = [link | {"delay": f"{DELAY_MS:g}ms"} for link in told["links"]]
+    topology = Topology.model_validate(told | {"links": links})
+    with running("app", tmp_path_factory.mktemp("app"), topology, settings=SETTINGS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def delayed(_delayed: FaultCluster) -> Iterator[FaultCluster]:
+    """A cluster whose scheduler takes goals."""
+    yield _delayed
+    _delayed.check()
+
+
+def example(kind: str, **fields: Any) -> dict[str, Any]:
+    file: dict[str, Any] = yaml.safe_load((EXAMPLES / f"{kind}.yaml").read_text())
+    return file | fields
+
+
+@pytest.mark.parametrize("kind", ["compute", "communication", "content", "complex"])
+def test_a_shipped_application_serves_its_requests_and_ends(delayed: FaultCluster, kind: str) -> None:
+    file = example(kind)
+    for group in file["tasks"]:
+        group["command"] += ["--seconds", "6"]
+    forecast = delayed.client.plan(JobFile.model_validate(file))
+    assert forecast.feasible, forecast.reason
+    assert {each.name for each in forecast.requests} == {each["name"] for each in file["requests"]}
+    job = delayed.submit(file)
+    view = delayed.finish(job)
+    committed = delayed.client.jobs.plan(job)
+    reckoned = {each["name"]: each for each in committed.considered["requests"]}
+    places = {task.name: task.node for task in view.placement}
+    served = {task.name: (task.progress or {}).get("served", 0) for task in view.placement}
+    assert max(served.values()) > 0, served
+    measured = measured_requests(view.placement)
+    for request in file["requests"]:
+        steps = {step["what"]: step["ms"] for step in reckoned[request["name"]]["steps"]}
+        assert reckoned[request["name"]]["time_ms"] == pytest.approx(sum(steps.values()))
+        if request["chain"][-1] == request["from"]:
+            told = measured[request["name"]]
+            assert told.answers > 0
+            assert told.p50 is not None
+            assert told.p95 is not None
+            assert 0 < told.p50 <= told.p95
+            print(f"{request['name']}: {told.text}; reckoned {reckoned[request['name']]['time_ms']:.4g} ms")
+    for user in file["users"]:
+        own = next(each["name"] for each in file["tasks"] if each.get("constraints", {}).get("user") == user["name"])
+        assert places[f"{own}-0"] == user["at"]["node"]
+
+
+def test_a_deadline_that_no_plan_keeps_keeps_it_waiting_with_the_tightest_part(delayed: FaultCluster) -> None:
+    """The camera's own node has no room for the detector, so that requests cross four links, there and back."""
+    file = example("compute")
+    file["tasks"][1]["resources"]["cpu"] = 2
+    file["requests"][0]["deadline"] = "9ms"
+    forecast = delayed.client.plan(JobFile.model_validate(file))
+    assert not forecast.feasible
+    assert forecast.reason is not None
+    assert forecast.reason.text.startswith("loop: ")
+    assert " ms of 9 ms, " in forecast.reason.text
+    assert forecast.reason.text.endswith(" ms are missing")
+    job = delayed.submit(file)
+    wait_for(lambda: delayed.client.jobs.get(job).waiting, "the scheduler has said why it waits")
+    waiting = delayed.client.jobs.get(job).waiting
+    assert waiting is not None
+    assert waiting.code == "deadline"
+    delayed.client.jobs.cancel(job)
+
+
+def test_a_user_at_no_node_is_refused_with_the_field(delayed: FaultCluster) -> None:
+    file = example("compute", users=[{"name": "cam", "at": {"lat": 51.05, "lon": 13.74}}])
+    with pytest.raises(ApiError) as error:
+        delayed.submit(file)
+    assert error.value.status == 422
+    assert "users[0].at" in str(error.value)
+    assert "no node says where it is" in str(error.value)

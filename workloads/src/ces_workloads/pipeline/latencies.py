@@ -1,0 +1,60 @@
+"""How long answers took: percentiles of the latest, and counts of all. Pure but for the clock, which is passed in."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+
+KEPT = 1000
+"""Answers that percentiles are of."""
+LOST_MS = 10_000.0
+"""A request without an answer for this long, and for ten times its deadline, counts as lost."""
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of all is not above. ``ordered``: rising, at least one."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+class Latencies:
+    """Of one class of requests; numbers name requests, times are in ms of a clock that only goes forward."""
+
+    def __init__(self, deadline_ms: float | None) -> None:
+        self._deadline_ms = deadline_ms
+        self._patience_ms = max(LOST_MS, 10 * (deadline_ms or 0.0))
+        self._sent: dict[int, float] = {}  # in order
+        self._latest: deque[float] = deque(maxlen=KEPT)
+        self.sent = self.answers = self.late = self.lost = 0
+
+    @property
+    def waiting(self) -> int:
+        """Requests without an answer that are not lost."""
+        return len(self._sent)
+
+    def asked(self, number: int, now_ms: float) -> None:
+        self.sent += 1
+        self._sent[number] = now_ms
+
+    def answered(self, number: int, now_ms: float) -> None:
+        """One that was lost, or answered before, counts no more."""
+        begun = self._sent.pop(number, None)
+        if begun is None:
+            return
+        took = now_ms - begun
+        self.answers += 1
+        self._latest.append(took)
+        self.late += self._deadline_ms is not None and took > self._deadline_ms
+
+    def give_up(self, now_ms: float) -> None:
+        """Count what has waited too long as lost."""
+        while self._sent and now_ms - next(iter(self._sent.values())) > self._patience_ms:
+            del self._sent[next(iter(self._sent))]
+            self.lost += 1
+
+    def report(self) -> dict[str, float | int]:
+        """Percentiles of the latest answers, where there are any, and counts since the start."""
+        ordered = sorted(self._latest)
+        shares = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99} if ordered else {}
+        told: dict[str, float | int] = {name: round(percentile(ordered, share), 2) for name, share in shares.items()}
+        return told | {"sent": self.sent, "answers": self.answers, "late": self.late, "lost": self.lost}
