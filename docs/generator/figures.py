@@ -25,6 +25,7 @@ from ces_experiments.malleable import edge_report, elastic_report, speeds
 from ces_experiments.malleable.cpu import report as cpu_report
 from ces_experiments.malleable.mix import report as mix_report
 from ces_experiments.malleable.tides import report as tides_report
+from ces_experiments.measure import report as measure_report
 from ces_experiments.network import report as network_report
 from ces_experiments.placement import report, scale_report
 from ces_experiments.queue import longrun_report, multi_report, online_report
@@ -52,6 +53,7 @@ REPORTS: dict[str, Report] = {
     "gpu-mix": gpu_mix_report.REPORT,
     "gpu-learning": learning_report.REPORT,
     "network": network_report.REPORT,
+    "measure": measure_report.REPORT,
     "testbed": testbed_report.REPORT,
     "regions": regions_report.REPORT,
     "regions-live": regions_live_report.REPORT,

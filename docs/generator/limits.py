@@ -125,6 +125,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "422; `ces` counts the others",
         ),
         ("`If-None-Match` of a request", f"{M}.api.etags.LONGEST", characters, "422"),
+        ("nodes for which a profile predicts at once", f"{M}.api.work.MOST_NODES", number, "422"),
         (
             "time for saying where a node's jobs could go",
             "ces_scheduler.elsewhere.LONGEST_S",
@@ -355,6 +356,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "the oldest go",
         ),
         ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
+        ("starts whose CPU time is set beside their steps", f"{M}.work_meter.MOST_STARTS", number, "the silent ones go"),
+        ("pairs of CPU time and step, of one start", f"{M}.work_meter.MOST_PAIRS", number, "every second one goes"),
     ],
 }
 

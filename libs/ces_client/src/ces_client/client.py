@@ -21,6 +21,7 @@ from ces_client.energy import Energies
 from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
 from ces_client.notebook import shown, tables
 from ces_client.notebook.shown import ClusterMap, Listing
+from ces_client.profiles import Profiles
 from ces_client.published_audits import Audits
 from ces_client.regions import Regions
 from ces_client.resource import MOST
@@ -324,10 +325,9 @@ class Client(_Resource):
         self.topology = Topology(self._http)
         self.tokens = Tokens(self._http)
         self.regions = Regions(self._http)
-        self.secrets = Secrets(self._http)
-        self.sessions = Sessions(self._http)
+        self.secrets, self.sessions = Secrets(self._http), Sessions(self._http)
         self.audits = Audits(self._http)
-        self.energy = Energies(self._http)
+        self.energy, self.profiles = Energies(self._http), Profiles(self._http)
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:

@@ -83,7 +83,7 @@ class Http:
         path: str,
         *,
         body: Any = None,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | list[str]] | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> httpx.Response:

@@ -84,6 +84,11 @@ def score_of(measurement: Measurement) -> float:
     return median(measurement.rates) / REFERENCE[measurement.kind]
 
 
+def speed_of(measurement: Measurement) -> float | None:
+    """Of a core while it works: the work for each second of CPU time, in rates of one thread of the reference core."""
+    return None if measurement.per_cpu_s is None else measurement.per_cpu_s / REFERENCE[measurement.kind]
+
+
 def scores_of(measured: Measured) -> NodeScores:
     """All levels of what a node told."""
     categories = [found for each in _OF if (found := _category(each, measured.measurements)) is not None]
@@ -147,5 +152,6 @@ def _raw(measurement: Measurement) -> RawScore:
         others=measurement.others,
         noisy=is_noisy(measurement),
         score=score_of(measurement),
+        speed=speed_of(measurement),
         source=measurement.source,
     )

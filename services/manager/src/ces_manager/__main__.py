@@ -56,6 +56,7 @@ from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
 from ces_manager.span_export import export_from
 from ces_manager.timeouts import DAY_S, Timeouts
+from ces_manager.work.notes import note_work_repeatedly
 
 log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
@@ -182,6 +183,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 spans.run(),
                 note_repeatedly(database, measurements.speeds, duties),
                 note_energy_repeatedly(database, measurements.energy, duties),
+                note_work_repeatedly(database, measurements.work, duties),
                 learn_repeatedly(database, hearing.seconds, failure_detector.nodes.age, timeouts, duties),
                 keep_repeatedly(database, duties),
                 *([certificates.run()] if certificates is not None else []),

@@ -14,6 +14,7 @@ from ces_manager.energy_book import EnergyBook
 from ces_manager.progress_history import ProgressHistory
 from ces_manager.speed_meter import SpeedMeter
 from ces_manager.usage_history import UsageHistory
+from ces_manager.work_meter import WorkMeter
 
 KEEP = timedelta(hours=1)
 FLOWS_KEPT = timedelta(minutes=5)
@@ -84,7 +85,7 @@ class FlowHistory:
 class Measurements:
     """The last heartbeat of each node, the last progress of each allocation, the busiest second of each flow, what
     flows carried in the last minutes, nodes and links in the last hour, curves of progress, and how fast malleable jobs
-    are, and what of energy is not written down yet."""
+    are, what of energy is not written down yet, and what CPU time steps take."""
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
@@ -94,13 +95,14 @@ class Measurements:
         self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
         self.usage, self.curves = UsageHistory(), ProgressHistory()
-        self.speeds, self.energy = SpeedMeter(), EnergyBook()
+        self.speeds, self.energy, self.work = SpeedMeter(), EnergyBook(), WorkMeter()
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
         self._beats[beat.node] = (now, beat)
         self.history.heard(beat, now)
         self.usage.heard(beat, now)
         self.energy.heard(beat)
+        self.work.heard(beat, now)
         known = self._flows.setdefault(beat.node, {})
         for usage in beat.flows:
             kept = known.pop(usage.number, None)  # in the order in which they were measured last
@@ -134,6 +136,7 @@ class Measurements:
         known.pop(progress.allocation, None)  # in the order in which they spoke last
         known[progress.allocation] = (now, progress.data)
         self.curves.heard(progress.job, progress.task, progress.data, now)
+        self.work.progressed(progress, now)
         if len(known) > MAX_PROGRESS:
             del known[next(iter(known))]
 
@@ -146,7 +149,7 @@ class Measurements:
             self._flows[node] = {number: kept for number, kept in flows.items() if now - kept[0] < KEEP}
         self._contested = {node: at for node, at in self._contested.items() if now - at < CONTESTED}
         self._refused = {node: kept for node, kept in self._refused.items() if now - kept[0] < REFUSED}
-        for history in (self.history, self.usage, self.curves):
+        for history in (self.history, self.usage, self.curves, self.work):
             history.forget_old(now)
 
     def forget_node(self, node: str) -> None:
@@ -159,6 +162,7 @@ class Measurements:
         self.usage.forget_node(node)
         self.speeds.forget_node(node)
         self.energy.forget_node(node)
+        self.work.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
         return self._beats.get(node)

@@ -15,6 +15,7 @@ from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalRow
 from ces_common.db.trace_tables import SpanRow
 from ces_common.db.uow import ReadTx, UnitOfWork
+from ces_common.db.work_tables import LearnedWorkRow
 from ces_manager.timeouts import Timeouts
 
 _Base = aliased(KeyframeRow)
@@ -113,5 +114,10 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
         (AuditRow, AuditRow.id, select(AuditRow.id).where(AuditRow.published_at < cut.messages)),
         (ApplicantRow, ApplicantRow.ends_at, select(ApplicantRow.ends_at).where(ApplicantRow.ends_at <= cut.sessions)),
+        (
+            LearnedWorkRow,
+            LearnedWorkRow.learned_at,
+            select(LearnedWorkRow.learned_at).where(LearnedWorkRow.learned_at < cut.jobs),
+        ),
         (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.sessions)),
     ]

@@ -17,6 +17,7 @@ from ces_client.cli import (
     installation,
     jobs,
     machine,
+    profile,
     regions,
     secrets,
     session,
@@ -62,6 +63,7 @@ app.command()(jobs.logs)
 app.command()(cluster.events)
 app.command()(audit.audit)
 app.command()(energy.energy)
+app.command()(profile.profile)
 app.command()(jobs.cancel)
 app.command()(jobs.pause)
 app.command()(jobs.resume)

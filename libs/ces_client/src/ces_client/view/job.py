@@ -20,6 +20,7 @@ from ces_client.view.energy import energy_text
 from ces_client.view.formats import DASH, moment, number, since, span, state_text
 from ces_client.view.plain import plain
 from ces_client.view.plan import flow_table, unenforced_note
+from ces_client.view.profile import warning_text
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
 from ces_client.view.requests import REPORTED
 from ces_client.view.speeds import speed_facts
@@ -257,6 +258,8 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
         facts.append(("finished", f"{since(view.finished_at, now)} ago"))
     if view.started_at is not None:
         facts.append(("energy", energy_text(view.energy)))
+    if (warning := warning_text(view.work_error)) is not None:
+        facts.append(("work", warning))
     facts.append(("when cut off", view.disconnect))
     facts.append(("when preempted", view.preemption))
     facts += [("confined", text) for text in confined_tasks(view.placement)]

@@ -23,10 +23,11 @@ def category_text(category: CategoryScore) -> str:
 
 
 def raw_text(raw: RawScore) -> str:
-    """``integer, 2 threads: 32 kpowers/s, score 2, spread 1.2 %; pow of Python 3.11.2``."""
+    """``integer, 2 threads: 32 kpowers/s, score 2 (1 per CPU second), spread 1.2 %; pow of Python 3.11.2``."""
     where = f"{raw.threads} thread{'s' if raw.threads > 1 else ''}{f' on {raw.cores}' if raw.cores else ''}"
     others = "" if raw.others is None else f", others used {raw.others:.0%} of the CPU"
-    told = f"{_rate(raw)}, score {raw.score:.3g}, spread {raw.spread * 100:.1f} %{others}{_noise(raw.noisy)}"
+    speed = "" if raw.speed is None else f" ({raw.speed:.3g} per CPU second)"
+    told = f"{_rate(raw)}, score {raw.score:.3g}{speed}, spread {raw.spread * 100:.1f} %{others}{_noise(raw.noisy)}"
     return f"{raw.kind}, {where}: {told}; {raw.source}"
 
 

@@ -9,10 +9,11 @@ from ces_common.db.energy_tables import AllocationEnergyRow, NodeEnergyRow
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.region_tables import AwayRow, GuestRow, PartRow, SplitRow
 from ces_common.db.trace_tables import SpanRow
+from ces_common.db.work_tables import LearnedWorkRow
 
 # Of each module that stands on ``tables``.
 TABLES = (
-    *(AccessTokenRow, AllocationEnergyRow, AuditRow, AwayRow, GuestRow, KeyframeRow),
+    *(AccessTokenRow, AllocationEnergyRow, AuditRow, AwayRow, GuestRow, KeyframeRow, LearnedWorkRow),
     *(LinkAvailabilityRow, NodeAvailabilityRow, NodeEnergyRow, PartRow, SpanRow, SplitRow),
 )
 METADATA = AccessTokenRow.metadata

@@ -134,6 +134,8 @@ class JobView(JobSummary):
     ``unknown_since``: since when that one has not answered; None where it does; ``not_taken``: why others took it not
     while it waits. ``parts``: of a job that is split over regions.
     ``energy``: what was attributed to it in all attempts; None where none was told.
+    ``work_error``: by which share of the CPU time predictions for jobs of its name were wrong; None before there were
+    any.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -154,6 +156,7 @@ class JobView(JobSummary):
     not_taken: dict[str, str] = {}
     parts: list[PartView] = []
     energy: Energy | None = None
+    work_error: float | None = None
     remark: str | None = None
 
 

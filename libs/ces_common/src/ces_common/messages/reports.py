@@ -108,6 +108,7 @@ class WorkerUsage(Message):
     allocation: Id
     cpu: Number  # millicores, since the last report
     memory: Count  # bytes
+    cpu_s: Amount | None = None  # seconds of CPU since it started, with those of its processes that have ended
 
 
 class LinkUsage(Message):

@@ -24,13 +24,16 @@ CoreType = Annotated[str, Field(max_length=32, pattern=r"^[A-Za-z0-9 _-]*$")]
 class Measurement(Message):
     """What was measured of one kind of work, with so many threads, on one type of core: ``rates`` of each repeat, per
     second. ``cores``: which type; empty where the machine has one, or all take part. ``others``: the share of the
-    machine's whole CPU that others used meanwhile; None where that is not known. ``source``: what did the work."""
+    machine's whole CPU that others used meanwhile; None where that is not known. ``per_cpu_s``: the work done for each
+    second of CPU time that it was given, which neither a quota nor others change much; None where an agent does not
+    tell. ``source``: what did the work."""
 
     kind: Kind
     threads: Annotated[int, Field(ge=1, le=4096)] = 1
     cores: CoreType = ""
     rates: Annotated[list[Rate], Field(min_length=2, max_length=REPEATS)]
     others: Share | None = None
+    per_cpu_s: Rate | None = None
     source: Source
 
 
@@ -51,7 +54,8 @@ class Measured(Message):
 class RawScore(Message):
     """A measurement as it is shown (CATS level 0). ``rate``: the median of its repeats, in ``unit``; ``spread``: the
     difference between the fastest and the slowest repeat, as a share of the median; ``score``: the rate in rates of
-    one thread of the reference core; ``noisy``: whether it is not to be relied on."""
+    one thread of the reference core; ``speed``: the same of the work for each second of CPU time; ``noisy``: whether it
+    is not to be relied on."""
 
     kind: Kind
     threads: int
@@ -62,6 +66,7 @@ class RawScore(Message):
     others: float | None
     noisy: bool
     score: float
+    speed: float | None = None
     source: str
 
 

@@ -15,6 +15,7 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import ConnectionError as EngineConnectionError
 from requests.exceptions import ReadTimeout
 
+from ces_common.cgroups import hierarchies
 from ces_common.disconnect import outlives_s
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
@@ -22,6 +23,7 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
 from ces_edge_agent.cards import NO_CARDS, MachineCards
 from ces_edge_agent.checkpoints.archive import Packed
+from ces_edge_agent.cpu_time import WorkerTime
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes import container_checkpoints, container_disk, container_secrets
@@ -80,7 +82,7 @@ class DockerRuntime:
         self._starting: set[str] = set()
         self._copiers = LogCopiers()
         self._ended: dict[str, WorkerStatus] = {}
-        self._cpu = CpuMeter()
+        self._cpu, self._time = CpuMeter(), WorkerTime(hierarchies())
 
     @property
     def confinement(self) -> Confinement:
@@ -377,20 +379,18 @@ class DockerRuntime:
         return await self._call(self._all_usage)
 
     def _all_usage(self) -> list[WorkerUsage]:
-        """Read from /proc: the engine takes a second to answer for one container."""
-        found, running = [], set()
+        """Read from the kernel: the engine takes a second to answer for one container."""
         with answering("usage"):
-            for entry in self._engine.list("worker"):
-                pid = self._engine.pid(entry["Id"]) if entry["State"] in ("running", "paused") else 0
-                if not pid:
-                    continue
-                pids = [pid, *linux.descendants(pid)]
-                running.add(entry["Id"])
-                cpu = self._cpu.sample(entry["Id"], linux.processor_time(pids))
-                allocation = entry["Labels"]["ces.allocation"]
-                found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=linux.resident(pids)))
+            alive = [each for each in self._engine.list("worker") if each["State"] in ("running", "paused")]
+            pids = {each["Id"]: (self._engine.pid(each["Id"]), each["Labels"]["ces.allocation"]) for each in alive}
+        running = {container: (pid, allocation) for container, (pid, allocation) in pids.items() if pid}
+        used = self._time.used([pid for pid, _ in running.values()])
+        usage = []
+        for container, (pid, allocation) in running.items():
+            cpu, memory = self._cpu.sample(container, used[pid]), linux.resident([pid, *linux.descendants(pid)])
+            usage.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=memory, cpu_s=used[pid]))
         self._cpu.keep(running)
-        return found
+        return usage
 
 
 def _key(labels: Mapping[str, str]) -> str:

@@ -393,7 +393,7 @@ class ProcessRuntime:
                 used = linux.processor_time(pids) if used is None else used
                 memory = linux.resident(pids) if memory is None else memory
             running.add(directory.name)
-            cpu = self._cpu.sample(directory.name, used)
-            found.append(WorkerUsage(allocation=directory.name.rpartition(".")[0], cpu=cpu, memory=memory))
+            allocation, cpu = directory.name.rpartition(".")[0], self._cpu.sample(directory.name, used)
+            found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=memory, cpu_s=used))
         self._cpu.keep(running)
         return found

@@ -21,7 +21,7 @@ from ces_edge_agent.scores.process import Interrupted, MeasuringProcess, command
 log = structlog.get_logger()
 OFF: Final = "measuring is off there (CES_MEASURE=false)"
 UNDER_WAY: Final = "it measures already"
-EDITION: Final = 1
+EDITION: Final = 2
 """Of the work that is measured: another one is measured anew."""
 LOOK_S: Final = 1.0
 """How often it is looked whether the node is free."""

@@ -4,6 +4,7 @@ own work of one process goes on in one thread at a time."""
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ def measure(run: Run, window_s: float) -> Measurement:
             process.kill()
             process.join()
     rates = window_rates([timeline for timeline, _ in told], begin, window_s, REPEATS)
+    done = sum(timeline[-1][1] for timeline, _ in told)
     if min(rates) <= 0:
         raise Absent("others left it no CPU for as long as a repeat")
     return Measurement(
@@ -61,6 +63,7 @@ def measure(run: Run, window_s: float) -> Measurement:
         cores=run.cores,
         rates=rates,
         others=None if look is None else round(look.others, 3),
+        per_cpu_s=done / spent if spent > 0 else None,
         source=sources[0],
     )
 
@@ -113,5 +116,5 @@ def _work(run: Run, pipe: Connection) -> None:
 
 def _spent() -> float:
     """CPU seconds of this process and of those that it has waited for."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)

@@ -23,6 +23,7 @@ from ces_manager.api import (
     secrets,
     sessions,
     tokens,
+    work,
 )
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
@@ -35,7 +36,7 @@ from ces_manager.api.pages import page_routes
 
 ROUTERS = (
     *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router, energy.router),
-    *(regions.router, tokens.router, sessions.router, secrets.router),
+    *(regions.router, tokens.router, sessions.router, secrets.router, work.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
 LEVEL = 1  # of nine: the manager has other things to do

@@ -25,6 +25,7 @@ from ces_manager.jobs.spec import spec_fields
 from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.measurements import Measurements
 from ces_manager.queue.status import with_holder_names
+from ces_manager.work.views import learned_error
 
 _OF_NODE = ("runtime", "network", "confinement")
 _OF_AWAY = ("decided_at", "committed_at", "remote_state")
@@ -52,6 +53,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
         energy=energy_of_job(tx, row.id),
+        work_error=learned_error(tx, row),
     )
 
 

@@ -1,0 +1,1 @@
+"""What CPU time tasks take for each step, and what that tells of other nodes."""
