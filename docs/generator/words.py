@@ -76,6 +76,11 @@ SETTINGS = {
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",
+    "CES_EVOLUTION": "Folder of [a policy that improves by itself](evolution.md): decisions are logged there, and the "
+    "version that is live in it decides; left out, neither.",
+    "CES_EVOLUTION_MODE": "`log`: no more than that; `shadow`: candidates are compared with the live version, in a "
+    "process at idle priority; `auto`: they are also promoted, and taken back.",
+    "CES_EVOLUTION_LOG": "What the log may take, 1 MiB at least; the oldest decisions go.",
     # network-ctl
     "CES_RESERVE": "Whether flows get what was planned. `false`: nothing is reserved, and all flows share links alike.",
     # edge-agent

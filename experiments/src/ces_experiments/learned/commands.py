@@ -1,5 +1,5 @@
-"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves`` and ``train-steps``:
-experiments with learned schedulers. Nothing here needs torch until it is called."""
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``train-steps`` and
+``evolution``: experiments with learned schedulers. Nothing here needs torch until it is called."""
 
 from __future__ import annotations
 
@@ -161,4 +161,25 @@ steps = command(
         options.SEED(1, "of the first round; the next has the next"),
     ],
     help="How many decisions per second the environments of training take.",
+)
+
+evolution = command(
+    "evolution",
+    "learned.evolution:EVOLUTION",
+    [
+        options.SOLVER("imitation-greedy", "the solver whose policy evolves"),
+        Option("regime", str, "tight", "of the drifted workload: thesis, tight or scarce"),
+        Option("topology", str, "ring", "its network: a shape, or a GraphML file"),
+        Option("nodes", int, 12, "nodes of that network", more=options.at_least(2)),
+        Option("tasks", int, 6, "tasks of each job", more=options.at_least(1)),
+        Option("flows", float, 0.8, "probability of a flow between two tasks", more=options.between(0, 1)),
+        Option("decisions", int, 400, "decisions of a day", more=options.at_least(20)),
+        Option("most", int, 600, "logged decisions to learn from", more=options.at_least(20)),
+        Option("updates", int, 12, "length of the training", more=options.at_least(1)),
+        Option("episodes", int, 128, "jobs that are placed in each update", more=options.at_least(1)),
+        Option("limit", int, 2000, "partial plans that the teacher looks at for a node", more=options.at_least(1)),
+        options.SEED(1),
+    ],
+    needs=_torch,
+    help="A policy that learns from a workload that has drifted: its gain on days that it has not seen.",
 )

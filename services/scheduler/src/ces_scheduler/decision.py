@@ -16,6 +16,7 @@ from ces_common.messages.request_times import RequestTime
 from ces_core.bandwidth.bounds import composite_limit
 from ces_core.model.objective import metrics_of
 from ces_core.model.plan import Advice, Considered, Plan
+from ces_core.model.problem import Problem
 from ces_core.queue.jobs import WaitingJob
 from ces_core.search.diagnosis import SearchTrace
 from ces_scheduler.application_goals import request_times
@@ -35,7 +36,7 @@ class Decision:
     """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
     ``fallback``: why no policy was followed though one was asked for; None otherwise. ``fragmentation_aware``: what
     is left for later jobs counted, so a composite below the bound is intended. ``cards``: task -> its cards.
-    ``requests``: how long those of an application take."""
+    ``requests``: how long those of an application take. ``problem``: what the solver was asked."""
 
     solver: str
     decision_ms: float
@@ -48,6 +49,7 @@ class Decision:
     refused: Refusals
     lacking: Lacking
     cells: Cells
+    problem: Problem = field(compare=False, repr=False)
     policy: PolicyAdvice | None = None
     fallback: str | None = None
     fragmentation_aware: bool = False
@@ -91,7 +93,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
     if (
         answer is not None
         and not answer.left_alone
-        and np.array_equal(answer.cluster.node_used, offer.cluster.node_used)
+        and np.array_equal(answer.problem.cluster.node_used, offer.cluster.node_used)
     ):
         bound, metrics, considered = answer.result.bound, answer.result.metrics, answer.result.considered
     else:
@@ -117,6 +119,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         refused=refused,
         lacking=lacks(asked, offer, refused, KEPT_LACKING),
         cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
+        problem=problem if answer is None else answer.problem,
         policy=_advice_of(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else calls.fallback,
         fragmentation_aware=answer is not None and answer.fragmentation_aware,

@@ -28,10 +28,8 @@ from ces_common.state_reader import StateReader
 from ces_common.state_view import StateView
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
 from ces_common.tracing import headers
-from ces_core.compiled.jit import COMPILED
 from ces_core.queue.record import Record
-from ces_core.solver import with_lookahead
-from ces_core.warm_up import warm_up
+from ces_scheduler.compilation import compile_ahead
 from ces_scheduler.cpu_amounts import CpuAmounts
 from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, Question, cycle_input, next_look_s, proposed_on
 from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, startable
@@ -40,6 +38,7 @@ from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.elsewhere import places_elsewhere
+from ces_scheduler.live_policy import LivePolicy
 from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.preemptions import Preemptions
@@ -86,7 +85,7 @@ def wall_clock() -> datetime:
 
 class Scheduler:
     """``refill_s``: see Revisions; ``resize_s``: see Resizes, CpuAmounts. ``now``: the time of day, by which jobs have
-    waited and running ones end. ``record``: called after each cycle."""
+    waited and running ones end. ``record``: called after each cycle. ``live``: the policy that evolves, if one does."""
 
     def __init__(
         self,
@@ -99,9 +98,10 @@ class Scheduler:
         refill_s: float = REFILL_S,
         resize_s: float = RESIZE_S,
         record: Record | None = None,
+        live: LivePolicy | None = None,
     ) -> None:
         self._bus, self._placing, self._resync_s, self._clock, self._now = bus, placing, resync_s, clock, now
-        self._record = record
+        self._record, self._live = record, live
         self._compiling = False
         self.reader = StateReader(bus)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
@@ -145,6 +145,8 @@ class Scheduler:
         """One look at the state and what follows from it; returns after how many seconds to look again unasked."""
         if not await self.reader.refresh():
             return RETRY_S
+        if self._live is not None:
+            self._placing = await asyncio.to_thread(self._live.placing, self._placing)
         view, offer = self.reader.view, self._offer()
         waiting, version = self._waiting(), view.version
         revision_s = math.inf
@@ -260,6 +262,8 @@ class Scheduler:
         for name, decision in run.starts.items():
             await self._propose(run.started[name], decision, version, traced)
         traced.end()
+        if self._live is not None:
+            await asyncio.to_thread(self._live.decided, run, self._now().timestamp())
         answer_s = await self._preemptions.propose(run.decisions.preempted, given, version, preempting)
         self._cycle_due = min(self._cycle_due, self._clock() + answer_s)
         await self._report(run)
@@ -380,15 +384,8 @@ class Scheduler:
     async def _warm_up(self) -> None:
         """Have everything compiled before the first decision: it can take longer than a job should wait for a place."""
         self._compiling = True
-        started, solver = time.perf_counter(), self._placing.solver
-        try:
-            await asyncio.to_thread(warm_up, solver)
-            await asyncio.to_thread(warm_up, with_lookahead(solver))
-        except Exception:  # decisions report the same for their job; another job may go well
-            log.exception("the solver failed while it was warmed up", solver=solver.name)
+        await compile_ahead(self._placing.solver)
         self._compiling = False
-        seconds = round(time.perf_counter() - started, 2)
-        log.info("the solver is ready", solver=solver.name, compiled=COMPILED, seconds=seconds)
 
     async def _reconnected(self) -> None:
         """The broker may have lost what was proposed. The manager takes no plan twice."""

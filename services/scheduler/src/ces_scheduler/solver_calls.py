@@ -41,12 +41,12 @@ class Cards(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the solver said of a job on a cluster. ``fallback``: why the solver asked for did not decide, if so.
+    """What the solver said of a problem. ``fallback``: why the solver asked for did not decide, if so.
     ``fragmentation_aware``: it counted what it leaves for later jobs. ``time_limit_s``: what it had. ``left_alone``:
     nodes that were kept from it, with the seconds until their owners are expected."""
 
     result: Result
-    cluster: Cluster
+    problem: Problem
     fallback: str | None
     fragmentation_aware: bool
     time_limit_s: float | None = None
@@ -140,7 +140,7 @@ class SolverCalls:
             log.exception("the solver failed", job=job, solver=solver.name)
             reason = Reason("solver-failed", proven=False, where=f"{solver.name}: {error}")
             result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
-        return Answer(result, problem.cluster, fallback, aware and solver is not self.solver, limit_s)
+        return Answer(result, problem, fallback, aware and solver is not self.solver, limit_s)
 
     @cached_property
     def _aware_solver(self) -> Solver:

@@ -1,0 +1,1 @@
+"""A policy that evolves: decisions on record, comparisons, and which version is live."""

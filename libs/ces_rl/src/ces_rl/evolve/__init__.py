@@ -1,0 +1,1 @@
+"""``ces evolve``: the versions of a policy that evolves, from logged decisions to promotion."""
