@@ -16,6 +16,7 @@ from ces_experiments.latency import report as latency_report
 from ces_experiments.learned import (
     curves_report,
     generalise_report,
+    long_ppo_report,
     pareto_report,
     quality_report,
     thesis_report,
@@ -46,6 +47,7 @@ REPORTS: dict[str, Report] = {
     "pareto": pareto_report.REPORT,
     "warm-start": warm_start_report.REPORT,
     "curves": curves_report.REPORT,
+    "long-ppo": long_ppo_report.REPORT,
     "amounts": amounts_report.REPORT,
     "latency": latency_report.REPORT,
     "gpus": fgd_report.REPORT,

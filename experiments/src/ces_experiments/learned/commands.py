@@ -1,8 +1,9 @@
-"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``train-steps`` and
-``evolution``: experiments with learned schedulers. Nothing here needs torch until it is called."""
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``train-steps``, ``long-ppo``
+and ``evolution``: experiments with learned schedulers. Nothing here needs torch until it is called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import typer
@@ -149,6 +150,71 @@ curves = command(
     ],
     needs=_torch,
     help="Learning curves of the thesis's scheduler with and without its heuristic reward (figure 4-5).",
+)
+
+LESSONS = (
+    "ppo",
+    "imitation",
+    "imitation, then ppo",
+    "ppo: durations seen",
+    "ppo: no waiting",
+    "ppo: waiting alone",
+    "ppo: paid by the job",
+    "ppo: paid by work",
+    "ppo: paid for room",
+    "es",
+)
+WAYS = (
+    "rule",
+    "rule: search",
+    "best of six",
+    "true future",
+    "true future, by work",
+    "search",
+    "search-longrun",
+    "ces-multi",
+    "made-up futures",
+)
+"""Those of the experiment, named here so that help does not import torch."""
+
+
+def _some_of(known: tuple[str, ...]) -> Callable[[str, str], tuple[str, ...]]:
+    """Reads names separated by semicolons, since some have a comma."""
+
+    def read(flag: str, text: str) -> tuple[str, ...]:
+        found = tuple(dict.fromkeys(part.strip() for part in text.split(";") if part.strip()))
+        for name in found:
+            if name not in known:
+                raise typer.BadParameter(f"{name!r} is none of {'; '.join(known)}", param_hint=flag)
+        return found
+
+    return read
+
+
+long_ppo = command(
+    "long-ppo",
+    "learned.long_ppo:LONG_PPO",
+    [
+        options.REGIME,
+        Option("load", float, 0.9, "CPU or memory asked for over time, by what is free", more=options.between(0.1, 3)),
+        options.JOBS(60),
+        Option("repeats", int, 6, "clusters and sequences of jobs", more=options.at_least(2)),
+        options.SEED(51000, "of the first cluster; the next has the next"),
+        Option("updates", int, 10, "of every run of PPO", more=options.at_least(1)),
+        Option("ahead", int, 12, "arrivals that a look into the future plays out", more=options.at_least(1)),
+        Option("futures", int, 2, "futures made up for each decision", more=options.at_least(1)),
+        Option("ways", str, "; ".join(WAYS), "that need no learning, separated by semicolons", read=_some_of(WAYS)),
+        Option(
+            "lessons",
+            str,
+            "; ".join(LESSONS),
+            "how policies are taught, separated by semicolons",
+            read=_some_of(LESSONS),
+        ),
+        PLOTS,
+    ],
+    needs=_torch,
+    help="PPO on streams of jobs: what is left to gain in the long run, and what of it several lessons bring.",
 )
 
 steps = command(

@@ -14,9 +14,6 @@ from ces_rl.algorithms.base import RefusedError, SeededRun
 from ces_rl.envs.base import Environment, Judged, NumbersEnv, Objective, PolicyEnv, play_greedy
 from ces_sim.rounds import derived_seed
 
-EPISODES = 128
-"""Problems that a network's candidates are compared on."""
-
 
 class NumbersRun(SeededRun, ABC):
     """The part of a run that does not depend on how numbers are searched for."""
@@ -116,7 +113,7 @@ class _Returns:
         return seed
 
     def evaluate(self, numbers: FloatArray, scenario: int) -> Judged:
-        vector = self._env.vector(EPISODES, scenario)
+        vector = self._env.vector(self._env.searched_episodes, scenario)
         vector.reset(1.0)
         returns = play_greedy(self._numbers.solution([numbers]), vector)
         return Judged(returns, {"success": float(vector.success.mean())})

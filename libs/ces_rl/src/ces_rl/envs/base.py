@@ -163,6 +163,8 @@ class PolicyEnv(Environment):
     :class:`TeamPolicy`."""
     inputs: ClassVar[tuple[str, ...]] = ("observation", "mask")
     """Names of the observations in the shipped file."""
+    searched_episodes: ClassVar[int] = 128
+    """Problems that CEM and ES compare candidates on."""
     axes: ClassVar[Mapping[str, Mapping[int, str]]] = {}
     """Input or output of the shipped file -> its axes of any length beside the batch, with their names."""
 
