@@ -5,20 +5,25 @@ All three are plain functions; the ``ces`` command finds them through the entry-
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import BaseModel, ValidationError
 from rich.table import Table
 
+from ces_client.cli.instance_files import (
+    Basis,
+    BasisOption,
+    PathCount,
+    PathMetric,
+    PathMetricOption,
+    read_answer,
+    read_object,
+    say_error,
+)
 from ces_client.cli.output import Output, OutputOption, console, say, show_json_line
-from ces_common.field_errors import plain_problem
 from ces_core.checker import Violation
 from ces_core.checker import check as broken_rules
 from ces_core.model.errors import BrokenSolverError, PolicyError, ProblemError, UnknownSolverError
@@ -30,54 +35,6 @@ from ces_core.network.cache import paths_for
 from ces_core.registry import DEFAULT, available, get_solver
 from ces_core.solver import Learned, Solver
 from ces_core.warm_up import warm_up
-
-
-class BasisOption(StrEnum):
-    """What load imbalance counts: everything on the nodes, or the job alone."""
-
-    system = "system"
-    job = "job"
-
-
-class PathMetricOption(StrEnum):
-    """By what the K paths of a flow are the shortest."""
-
-    hops = "hops"
-    delay = "delay"
-
-
-Basis = Annotated[BasisOption, typer.Option(help="load of all jobs, or of this one alone")]
-PathCount = Annotated[
-    int | None, typer.Option(min=1, metavar="K", help="admit the K shortest simple paths, not the hop-shortest")
-]
-PathMetric = Annotated[PathMetricOption, typer.Option(help="by what the K paths are the shortest; needs --paths")]
-
-
-class AnsweredFlow(BaseModel):
-    """A flow of an answer, as far as the checker reads it."""
-
-    src: str
-    dst: str
-    bandwidth: float
-    path: list[str]
-
-
-class AnsweredRequest(BaseModel):
-    """The time of a request class; null where it would never end."""
-
-    name: str
-    time_ms: float | None
-
-
-class Answer(BaseModel):
-    """An answer of ``ces solve -o json``, as far as the checker reads it."""
-
-    feasible: bool
-    reason: str = ""
-    assignments: dict[str, str] = {}
-    flows: list[AnsweredFlow] = []
-    metrics: dict[str, float] = {}
-    requests: list[AnsweredRequest] = []
 
 
 def solve(
@@ -96,19 +53,19 @@ def solve(
     try:
         chosen = get_solver(solver)
     except UnknownSolverError as error:
-        _say_error(output, {"field": "solver", "message": str(error)}, f"--solver: {error}")
+        say_error(output, {"field": "solver", "message": str(error)}, f"--solver: {error}")
         raise typer.Exit(2) from error
     if policy is not None:
         try:
             chosen = _with_policy(chosen, policy)
         except PolicyError as error:
-            _say_error(output, {"field": "policy", "message": str(error)}, f"--policy: {error}")
+            say_error(output, {"field": "policy", "message": str(error)}, f"--policy: {error}")
             raise typer.Exit(2) from error
     warm_up(chosen)
     bad = broken = False
     for file in files:
         try:
-            instance = _read(file, "instance")
+            instance = read_object(file, "instance")
             problem = read_instance(instance, basis=basis.value, paths=paths, path_metric=path_metric.value)
             paths_for(problem).warm()
             start = time.perf_counter()
@@ -117,7 +74,7 @@ def solve(
         except ProblemError as error:
             bad = True
             details = {"instance": str(file), "field": error.field, "message": error.message}
-            _say_error(output, details, f"{file}: {error}")
+            say_error(output, details, f"{file}: {error}")
             continue
         answer = {"instance": str(file)} | result.to_dict(paths=problem.path_set)
         violations = broken_rules(instance, answer, basis=basis.value, paths=paths, path_metric=path_metric.value)
@@ -147,12 +104,12 @@ def check(
     breaks a rule, else 0."""
     file = instance
     try:
-        problem = _read(instance, "instance")
+        problem = read_object(instance, "instance")
         read_instance(problem, basis=basis.value, paths=paths, path_metric=path_metric.value)
-        file, given = answer, _read_answer(answer)
+        file, given = answer, read_answer(answer)
         violations = broken_rules(problem, given, basis=basis.value, paths=paths, path_metric=path_metric.value)
     except ProblemError as error:
-        _say_error(output, {"file": str(file), "field": error.field, "message": error.message}, f"{file}: {error}")
+        say_error(output, {"file": str(file), "field": error.field, "message": error.message}, f"{file}: {error}")
         raise typer.Exit(2) from error
     if output is Output.JSON:
         show_json_line({"instance": str(instance), "answer": str(answer)} | _violations(violations))
@@ -189,30 +146,6 @@ def _with_policy(solver: Solver, file: Path) -> Solver:
     return solver.using(file)
 
 
-def _read(file: Path, what: str) -> dict[str, Any]:
-    try:
-        data = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ProblemError("file", error.strerror or str(error)) from error
-    except ValueError as error:  # not UTF-8, or not JSON
-        raise ProblemError("file", f"is not JSON: {error}") from error
-    except RecursionError as error:
-        raise ProblemError("file", "its lists and objects lie too deep within each other") from error
-    if not isinstance(data, dict):
-        raise ProblemError(what, "must be a JSON object")
-    return data
-
-
-def _read_answer(file: Path) -> dict[str, Any]:
-    answer = _read(file, "answer")
-    try:
-        Answer.model_validate(answer, strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ProblemError(".".join(map(str, first["loc"])), plain_problem(first)) from error
-    return answer
-
-
 def _violations(violations: Sequence[Violation]) -> dict[str, Any]:
     return {"violations": [{"code": each.code, "message": each.message} for each in violations]}
 
@@ -221,12 +154,6 @@ def _say_broken(what: str, violations: Sequence[Violation]) -> None:
     say(f"error: {what} is broken:", stderr=True)
     for violation in violations:
         say(f"  {violation}", stderr=True)
-
-
-def _say_error(output: Output, details: dict[str, Any], text: str) -> None:
-    if output is Output.JSON:
-        show_json_line({"error": details})
-    say(f"error: {text}", stderr=True)
 
 
 def _print(file: Path, solver: str, problem: Problem, result: Result, elapsed_ms: float) -> None:

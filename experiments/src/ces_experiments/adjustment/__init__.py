@@ -1,0 +1,1 @@
+"""How often a running job is adjusted, and what that keeps and disturbs."""
