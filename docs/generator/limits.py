@@ -356,7 +356,12 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "the oldest go",
         ),
         ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
-        ("starts whose CPU time is set beside their steps", f"{M}.work_meter.MOST_STARTS", number, "the silent ones go"),
+        (
+            "starts whose CPU time is set beside their steps",
+            f"{M}.work_meter.MOST_STARTS",
+            number,
+            "the silent ones go",
+        ),
         ("pairs of CPU time and step, of one start", f"{M}.work_meter.MOST_PAIRS", number, "every second one goes"),
     ],
 }

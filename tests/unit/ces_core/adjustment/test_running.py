@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from adjusted_jobs import answer, changed, running_job
+from ces_core.exact.goal_domains import all_paths
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ces_core.adjustment.running import RunningPlan, broken_limits
 from ces_core.checker import check
-from ces_core.exact.goal_domains import all_paths
 from ces_core.model.instance import read_instance
 from ces_core.model.service import Service
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ces_core.exact.goal_domains import all_paths
+
 from ces_core.adjustment.adjustment import Move
 from ces_core.adjustment.decision import adjust
 from ces_core.adjustment.running import RunningPlan, broken_limits
 from ces_core.adjustment.terms import TaskFacts, Terms
-from ces_core.exact.goal_domains import all_paths
 from ces_core.exact.solver import EXACT
 from ces_core.model.objective import evaluate
 from ces_core.model.plan import Plan

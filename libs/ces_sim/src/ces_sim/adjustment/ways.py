@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from ces_core.exact.goal_domains import all_paths
 
 from ces_core.adjustment.adjustment import Move
 from ces_core.adjustment.decision import adjust
@@ -14,7 +15,6 @@ from ces_core.adjustment.disturbance import Disturbance
 from ces_core.adjustment.ledger import Ledger
 from ces_core.adjustment.running import RunningPlan
 from ces_core.adjustment.terms import TaskFacts, Terms
-from ces_core.exact.goal_domains import all_paths
 from ces_core.exact.solver import EXACT
 from ces_core.model.plan import Plan
 from ces_core.model.problem import Problem
