@@ -1,5 +1,5 @@
-"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``train-steps``, ``long-ppo``
-and ``evolution``: experiments with learned schedulers. Nothing here needs torch until it is called."""
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``train-steps``,
+``long-ppo`` and ``evolution``: experiments with learned schedulers. Nothing here needs torch until it is called."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from adjusted_jobs import answer, changed, running_job
-from ces_core.exact.goal_domains import all_paths
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from ces_core.adjustment.running import RunningPlan, broken_limits
 from ces_core.checker import check
 from ces_core.model.instance import read_instance
 from ces_core.model.service import Service
+from ces_core.search.goals.domains import all_paths
 
 MORE = {"metric", "request-time"}
 """What the checker finds besides: numbers that the answer says."""

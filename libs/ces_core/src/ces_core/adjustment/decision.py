@@ -21,7 +21,6 @@ from ces_core.adjustment.moves import MOST_ROWS, Moves
 from ces_core.adjustment.running import BrokenLimit, RunningPlan, broken_limits
 from ces_core.adjustment.terms import TaskFacts, Terms, check_facts
 from ces_core.adjustment.valuation import Looked, Valuation
-from ces_core.exact.goal_domains import all_paths, domains, places
 from ces_core.exact.goal_leaves import GoalPlan
 from ces_core.exact.goal_tables import Reference
 from ces_core.model.errors import ProblemError
@@ -32,6 +31,7 @@ from ces_core.model.problem import BoolArray, FloatArray, Problem
 from ces_core.model.service import Service
 from ces_core.model.topology import IntArray
 from ces_core.network.path_table import PathTable
+from ces_core.search.goals.domains import all_paths, domains, places
 
 CPU_LEVELS = 5
 """Equally spaced amounts of a task's range that are tried."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ces_core.exact.goal_domains import all_paths
-
 from ces_core.adjustment.adjustment import Move
 from ces_core.adjustment.decision import adjust
 from ces_core.adjustment.running import RunningPlan, broken_limits
@@ -16,6 +14,7 @@ from ces_core.model.objective import evaluate
 from ces_core.model.plan import Plan
 from ces_core.model.problem import Problem
 from ces_core.model.service import Service
+from ces_core.search.goals.domains import all_paths
 from ces_sim.adjustment.town import WINDOW_S, Conditions, problem, stateful
 from ces_sim.adjustment.ways import Way
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from ces_core.exact.goal_domains import all_paths
 
 from ces_core.adjustment.adjustment import Move
 from ces_core.adjustment.decision import adjust
@@ -18,6 +17,7 @@ from ces_core.adjustment.terms import TaskFacts, Terms
 from ces_core.exact.solver import EXACT
 from ces_core.model.plan import Plan
 from ces_core.model.problem import Problem
+from ces_core.search.goals.domains import all_paths
 
 MOST_INTERVALS = 20
 """The latest times between changes, of which the mean tells how long a gain will last."""
