@@ -39,8 +39,8 @@ def duration(value: float) -> str:
 
 
 FILE = "refused"
-UNHEARD = "not heard, counted in `ces_messages_ignored_total`"
-UNHEARD_OF_NETWORKS = "not heard, counted in `ces_reports_ignored_total`"
+UNHEARD = "ignored"
+UNHEARD_OF_NETWORKS = "ignored by network-ctl"
 C, M, A, N, F = "ces_common", "ces_manager", "ces_edge_agent", "ces_network_ctl", "ces_federation"
 UNHEARD_OF_REGIONS = "not heard, counted in `ces_region_messages_refused_total`"
 
