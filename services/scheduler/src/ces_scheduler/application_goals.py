@@ -102,7 +102,7 @@ def request_times(job: JobRecord, times: Sequence[CoreTime]) -> list[RequestTime
             if name in working and i < len(route.works):
                 ordered.append(next(tasks))
             ordered += flows[i : i + 1]
-        found.append(RequestTime.model_validate(told | {"steps": ordered}))
+        found.append(RequestTime.model_validate(told | {"user": route.request.user, "steps": ordered}))
     return found
 
 

@@ -15,10 +15,11 @@ class RequestStep(Message):
 
 
 class RequestTime(Message):
-    """Of a class of requests. ``time_ms``: None where one never ends; ``hard``: a plan that misses the deadline is no
-    plan."""
+    """Of a class of requests. ``user``: whose they are; empty from a scheduler that does not say. ``time_ms``: None
+    where one never ends; ``hard``: a plan that misses the deadline is no plan."""
 
     name: str
+    user: str = ""
     time_ms: Amount | None = None
     deadline_ms: Amount | None = None
     hard: bool = False

@@ -5,6 +5,7 @@ import { JobMap } from "./job_map.js";
 import { LinkTo, PathName } from "./network.js";
 import { Metrics, Policy, Refused } from "./plan.js";
 import { holderLinks, reasonText } from "./reasons.js";
+import { Requests } from "./requests.js";
 import { Rows } from "./rows.js";
 
 const NAMED = 12; // jobs in a sentence; the others are counted
@@ -95,6 +96,7 @@ const flowColumns = () => [
 /** Where each task would go, and what each flow would get. @param {{answer: Answer}} props */
 const Place = ({ answer }) => html`
   <${Metrics} metrics=${answer.metrics} bound=${answer.bound} />
+  ${answer.requests.length > 0 && html`<h3>${t("Requests")}</h3><${Requests} requests=${answer.requests} />`}
   <h3>${t("Tasks")}</h3>
   <${Rows} caption=${t("Tasks")} param="tasks" usual="task" columns=${taskColumns()}
     items=${Object.entries(answer.assignments)} keyOf=${(/** @type {[string, string]} */ [task]) => task}

@@ -4,6 +4,7 @@ import { route } from "../client.js";
 import { whyNotText } from "./amounts.js";
 import { useAnswer } from "./answers.js";
 import { Names } from "./names.js";
+import { Requests } from "./requests.js";
 
 /** @type {Record<string, string>} */
 const METRICS = {
@@ -88,8 +89,11 @@ export const Metrics = ({ metrics, bound }) =>
     return html`<li>${t(METRICS[name] ?? name.replaceAll("_", " "))} <b>${brief(Number(value))}</b>${most}</li>`;
   })}</ul>`;
 
-/** @param {{id: string, attempt: string}} props `attempt`: it is asked for again when this changes */
-export function Plan({ id, attempt }) {
+/**
+ * @param {{id: string, attempt: string, tasks: any[]}} props `attempt`: it is asked for again when this changes; `tasks`:
+ * as they are now, with what they measured of requests
+ */
+export function Plan({ id, attempt, tasks }) {
   const { data: plan, problem, again } = useAnswer(route`/v1/jobs/${id}/plan`, { version: attempt });
   if (problem?.status === 404) return html`<p class="quiet">${t("There is no plan yet.")}</p>`;
   if (problem) return html`<${ProblemBox} problem=${problem} again=${again} />`;
@@ -101,6 +105,7 @@ export function Plan({ id, attempt }) {
     bound,
     fallback,
     policy,
+    requests,
     sparing,
     seed,
     time_limit_s: limit,
@@ -119,6 +124,7 @@ export function Plan({ id, attempt }) {
   return html`
     <p>${decided}, ${committed}</p>
     <${Metrics} metrics=${plan.metrics} bound=${bound} />
+    ${requests?.length > 0 && html`<${Requests} requests=${requests} tasks=${tasks} />`}
     ${
       sparing === true &&
       html`<p>

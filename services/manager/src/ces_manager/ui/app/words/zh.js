@@ -6,6 +6,7 @@ import learned from "./zh_learned.js";
 import map from "./zh_map.js";
 import regions from "./zh_regions.js";
 import replay from "./zh_replay.js";
+import requests from "./zh_requests.js";
 import scores from "./zh_scores.js";
 import submit from "./zh_submit.js";
 import trace from "./zh_trace.js";
@@ -19,6 +20,7 @@ export default {
   ...map,
   ...regions,
   ...replay,
+  ...requests,
   ...scores,
   ...submit,
   ...trace,
