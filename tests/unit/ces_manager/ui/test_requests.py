@@ -20,7 +20,8 @@ const { Requests } = await load("parts/requests");
 const place = document.createElement("div");
 render(h(Requests, { requests: given.requests, tasks: given.tasks ?? undefined }), place);
 const rects = [...place.querySelectorAll("rect:not(.axis)")];
-const bars = rects.map((it) => [it.getAttribute("class"), Number(it.getAttribute("x")), Number(it.getAttribute("width"))]);
+const number = (it, name) => Number(it.getAttribute(name));
+const bars = rects.map((it) => [it.getAttribute("class"), number(it, "x"), number(it, "width")]);
 return [place.textContent.replace(/\\s+/g, " ").trim(), bars];
 """
 STEPS = [("access", 2.0), ("roof1 -> gate1", 13.0), ("detect-0 on gate1", 25.0), ("gate1 -> roof1", 4.0)]
