@@ -12,6 +12,7 @@ from ces_experiments.common.results import provenance
 from ces_experiments.dashboard import report as dashboard_report
 from ces_experiments.gpus import clusters_report, fgd_report, learning_report
 from ces_experiments.gpus import mix_report as gpu_mix_report
+from ces_experiments.latency import energy_report
 from ces_experiments.latency import report as latency_report
 from ces_experiments.learned import (
     curves_report,
@@ -50,6 +51,7 @@ REPORTS: dict[str, Report] = {
     "long-ppo": long_ppo_report.REPORT,
     "amounts": amounts_report.REPORT,
     "latency": latency_report.REPORT,
+    "energy": energy_report.REPORT,
     "gpus": fgd_report.REPORT,
     "gpu-clusters": clusters_report.REPORT,
     "gpu-mix": gpu_mix_report.REPORT,

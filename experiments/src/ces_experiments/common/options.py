@@ -114,6 +114,14 @@ def amounts(option: str, text: str, least: int = 0) -> tuple[float, ...]:
     return tuple(sorted(found))
 
 
+def weights(option: str, text: str) -> tuple[float, ...]:
+    """Of one part of an objective, each below 1, the least first."""
+    found = amounts(option, text, least=1)
+    if found[-1] >= 1:
+        raise typer.BadParameter(f"{found[-1]:g} is not below 1", param_hint=option)
+    return found
+
+
 def network(topology: str, nodes: int | None) -> str:
     """The topology's name, once it is known to exist. Raises typer.BadParameter, naming the option."""
     try:

@@ -23,13 +23,6 @@ def _all_with_proofs(flag: str, text: str | None) -> tuple[str, ...]:
     return options.solvers_or(flag, text, (options.GROUND_TRUTH, *options.solvers(flag, None)))
 
 
-def _weights(flag: str, text: str) -> tuple[float, ...]:
-    found = options.amounts(flag, text, least=1)
-    if found[-1] >= 1:
-        raise typer.BadParameter(f"{found[-1]:g} is not below 1", param_hint=flag)
-    return found
-
-
 thesis = command(
     "thesis",
     "learned.thesis_report:THESIS",
@@ -95,7 +88,8 @@ pareto = command(
     [
         Option(
             "balance", str, "0.1,0.5,0.7,0.8,0.85,0.9,0.95",
-            "weights of balance between 0 and 1, that of bandwidth is the rest; separated by commas", read=_weights,
+            "weights of balance between 0 and 1, that of bandwidth is the rest; separated by commas",
+            read=options.weights,
         ),
         options.REGIMES,
         options.TASKS("6"),

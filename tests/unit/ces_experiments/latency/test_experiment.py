@@ -1,4 +1,4 @@
-"""``ces bench latency`` on one small game, and the facts that it is made of."""
+"""``ces bench latency`` and ``energy`` on small games, and the facts that it is made of."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gpu_tasks import bench
 from ces_core.model.instance import read_instance
 from ces_experiments.common.console import ContradictionError
 from ces_experiments.latency import commands
+from ces_experiments.latency.energy import weighed
 from ces_experiments.latency.experiment import Answer, Game, Truth, _consistent
 from ces_experiments.latency.game import game_instance
 from ces_experiments.latency.networks import ABILENE, BACKBONES, NOBEL_GERMANY
@@ -25,6 +26,22 @@ def test_a_game_is_answered_and_proven(tmp_path: Path) -> None:
     (case,) = json.loads((out / "results.json").read_text())["cases"].values()
     assert case["games"] == 1
     assert (out / "decisions.csv").read_text().startswith("network,players,seed,limit_s,objective,")
+
+
+def test_games_are_weighed_and_drawn(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("--networks", "abilene", "--players", 1, "--seeds", 2, "--weights", "0.05,0.9", "--time-limit", 0.02)
+    shown = bench(commands.energy, *words, "--out", out).stdout
+    assert "abilene: 2 of 2 games" in shown
+    (found,) = json.loads((out / "results.json").read_text())["networks"].values()
+    assert found["by_weight"]["0.05"]["power_change_w_gain"]["mean"] == 0
+    assert found["by_weight"]["0.9"]["power_change_w_gain"]["mean"] < 0, "it draws less where less counts"
+    assert {"weights.png", "front.png", "plans.csv"} <= {file.name for file in out.iterdir()}
+
+
+def test_what_energy_leaves_is_shared_in_equal_parts() -> None:
+    told = weighed(game_instance("abilene", 1, 0), 0.4)["job"]["objective"]
+    assert told == pytest.approx({"balance": 0.2, "bandwidth": 0.2, "time": 0.2, "energy": 0.4})
 
 
 @pytest.mark.parametrize(("name", "nodes", "wires"), [("nobel-germany", 17, 26), ("abilene", 12, 15)])
