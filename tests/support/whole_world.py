@@ -54,7 +54,7 @@ from ces_manager.nodes.expiry import expire, observe
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 from ces_network_ctl.service import NetworkController
-from ces_scheduler import service, sizing
+from ces_scheduler import compilation, service, sizing
 from ces_scheduler.cycle_input import parameters_of
 from ces_scheduler.cycle_run import Placing
 
@@ -119,7 +119,7 @@ class WholeWorld:
             lambda: round(self.now().timestamp() * 1000), lambda _: next(numbers).to_bytes(10, "big")
         )
         self._undo.enter_context(patch.object(ulid, "default_generator", ids))
-        self._undo.enter_context(patch.object(service, "warm_up", lambda _: warm_once()))
+        self._undo.enter_context(patch.object(compilation, "warm_up", lambda _: warm_once()))
         self._undo.enter_context(patch.object(Checkpoints, "restore", _nothing))  # no machine can be asked for any
         if eager:
             self._undo.enter_context(patch.object(sizing, "COST_S", 0.0))

@@ -111,7 +111,7 @@ async def test_it_is_not_ready_and_decides_nothing_while_the_solver_is_compiled(
         begun.set()
         compiled.wait()
 
-    monkeypatch.setattr("ces_scheduler.service.warm_up", compile_slowly)
+    monkeypatch.setattr("ces_scheduler.compilation.warm_up", compile_slowly)
     wired.change(jobs=[waiting()])
     scheduler = scheduler_on(bus, Clock())
     task = asyncio.create_task(scheduler.run())
@@ -137,7 +137,7 @@ async def test_a_solver_that_cannot_be_warmed_up_keeps_no_job_from_being_tried(
     def fails(_: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr("ces_scheduler.service.warm_up", fails)
+    monkeypatch.setattr("ces_scheduler.compilation.warm_up", fails)
     wired.change(jobs=[waiting()])
     scheduler = scheduler_on(bus, Clock())
     task = asyncio.create_task(scheduler.run())

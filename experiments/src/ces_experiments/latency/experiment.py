@@ -92,7 +92,7 @@ def measure(question: Question, progress: Progress) -> Found:
         truths[game] = _proven(question, game)
         step()
     for answer in answers:
-        _consistent(answer, truths[answer.game])
+        consistent(answer, truths[answer.game])
     told = {
         f"{network}, {words(players)}": _told(
             question, [game for game in games if game.of(network, players)], answers, truths
@@ -139,7 +139,8 @@ def _proven(question: Question, game: Game) -> Truth:
     return Truth(None if metrics is None else metrics.objective, made.result.bound, impossible, made.cpu_s)
 
 
-def _consistent(answer: Answer, truth: Truth) -> None:
+def consistent(answer: Answer, truth: Truth) -> None:
+    """Raises ContradictionError where a plan is better than one can be."""
     if answer.objective is None:
         return
     if truth.impossible or (truth.bound is not None and answer.objective > truth.bound + EQUAL):

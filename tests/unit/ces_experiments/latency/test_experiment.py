@@ -13,7 +13,7 @@ from ces_core.model.instance import read_instance
 from ces_experiments.common.console import ContradictionError
 from ces_experiments.latency import commands
 from ces_experiments.latency.energy import weighed
-from ces_experiments.latency.experiment import Answer, Game, Truth, _consistent
+from ces_experiments.latency.experiment import Answer, Game, Truth, consistent
 from ces_experiments.latency.game import game_instance
 from ces_experiments.latency.networks import ABILENE, BACKBONES, NOBEL_GERMANY
 
@@ -69,4 +69,4 @@ def test_a_game_has_what_its_players_need() -> None:
 def test_an_answer_above_the_proof_ends_the_measurement() -> None:
     answer = Answer(Game("abilene", 1, 0), 0.02, 0.9, None, 20.0, 20.0)
     with pytest.raises(ContradictionError, match=r"none is above 0\.8"):
-        _consistent(answer, Truth(0.8, 0.8, impossible=False, cpu_s=1.0))
+        consistent(answer, Truth(0.8, 0.8, impossible=False, cpu_s=1.0))
