@@ -14,6 +14,7 @@ from ces_core.model.instance import read_instance
 from ces_core.model.problem import Problem
 from ces_core.model.service import Service
 from ces_core.network.cache import paths_for
+from ces_core.network.path_table import PathTable
 from ces_core.search.goals.domains import narrowed
 from ces_core.search.goals.least_time import LeastTime
 
@@ -61,6 +62,24 @@ def test_a_task_that_is_passed_twice_is_in_one_place() -> None:
     found = LeastTime(problem, service, narrowed(problem).homes).of(0)
     assert found is not None
     assert found[0] == pytest.approx(19 + 20 + 19 + 22)
+
+
+def test_a_refusal_among_a_hundred_nodes_makes_no_path_of_each_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their ten thousand pairs took seconds."""
+    monkeypatch.setattr(PathTable, "between", lambda *_: pytest.fail("a pair's paths were made"))
+    ring = [(f"n{i}", f"n{(i + 1) % 100}") for i in range(100)]
+    nodes = [{"name": name, "cpu": 4, "memory": 4} for name, _ in ring]
+    links = [
+        {"src": a, "dst": b, "bandwidth": 100, "delay_ms": 2} for src, dst in ring for a, b in ((src, dst), (dst, src))
+    ]
+    tasks = [{"name": f"t{i}", "cpu": 1, "memory": 1, "work": {"per_request": 10}} for i in range(2)]
+    flows = [{"src": "@n0", "dst": "t0", "min": 1, "max": 10}, {"src": "t0", "dst": "t1", "min": 1, "max": 10}]
+    chain = {"name": "loop", "tasks": ["t0", "t1"], "flows": [["@n0", "t0"], ["t0", "t1"]], "deadline_ms": 15}
+    job = {"tasks": tasks, "flows": flows, "chains": [chain | {"hard": True}]}
+    problem = read_instance({"nodes": nodes, "links": links, "job": job})
+    found = LeastTime(problem, Service(problem), narrowed(problem).homes).of(0)
+    assert found is not None
+    assert found[0] == pytest.approx(20)
 
 
 def test_what_would_need_too_large_tables_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
