@@ -17,12 +17,11 @@ from fault_cluster import FaultCluster, running, star, wait_for
 from ces_client.errors import ApiError
 from ces_client.view.requests import measured_requests
 from ces_common.jobfile import JobFile
+from ces_core.registry import get_solver
 from ces_testbed.topology import Topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
 DELAY_MS = 2.0
-SETTINGS = {"CES_SOLVER": "exact", "CES_SOLVE_TIME_LIMIT_S": "10", "CES_NO_NUMBA": "1"}
-"""``exact`` decides about goals in plain Python: it needs time, and nothing needs compiling."""
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +29,13 @@ def _delayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]
     told = star(4).model_dump(mode="json")
     links = [link | {"delay": f"{DELAY_MS:g}ms"} for link in told["links"]]
     topology = Topology.model_validate(told | {"links": links})
-    with running("app", tmp_path_factory.mktemp("app"), topology, settings=SETTINGS) as cluster:
+    with running("app", tmp_path_factory.mktemp("app"), topology) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def delayed(_delayed: FaultCluster) -> Iterator[FaultCluster]:
-    """A cluster whose scheduler takes goals."""
+    """A cluster with the scheduler as it is started by default."""
     yield _delayed
     _delayed.check()
 
@@ -57,6 +56,7 @@ def test_a_shipped_application_serves_its_requests_and_ends(delayed: FaultCluste
     job = delayed.submit(file)
     view = delayed.finish(job)
     committed = delayed.client.jobs.plan(job)
+    assert committed.solver == get_solver().name
     reckoned = {each["name"]: each for each in committed.considered["requests"]}
     places = {task.name: task.node for task in view.placement}
     served = {task.name: (task.progress or {}).get("served", 0) for task in view.placement}
@@ -78,9 +78,9 @@ def test_a_shipped_application_serves_its_requests_and_ends(delayed: FaultCluste
 
 
 def test_a_deadline_that_no_plan_keeps_keeps_it_waiting_with_the_tightest_part(delayed: FaultCluster) -> None:
-    """The camera's own node has no room for the detector, so that requests cross four links, there and back."""
+    """The detector is to run elsewhere than where its camera is, so that requests cross four links, there and back."""
     file = example("compute")
-    file["tasks"][1]["resources"]["cpu"] = 2
+    file["tasks"][1]["constraints"] = {"labels": {"host": "n2"}}
     file["requests"][0]["deadline"] = "9ms"
     forecast = delayed.client.plan(JobFile.model_validate(file))
     assert not forecast.feasible

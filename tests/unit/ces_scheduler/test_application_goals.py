@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,9 +28,15 @@ SPEEDS = {"gate1": 1.0, "rack1": 4.0}
 def planned(
     file: JobFile, nodes: Sequence[NodeRecord] | None = None, links: Sequence[LinkRecord] | None = None
 ) -> PlanAnswer:
+    """What the default solver and ``exact`` answer alike."""
     offer = offer_of(view_of(street(**SPEEDS) if nodes is None else nodes, street_links() if links is None else links))
-    exact = replace(placing(), solver=get_solver("exact"))
-    return answer_for(guest_of(file, NOW), 1, [], offer, [], None, exact, (), Judgement())
+    answer, proven = (
+        answer_for(guest_of(file, NOW), 1, [], offer, [], None, how, (), Judgement())
+        for how in (placing(), placing(get_solver("exact")))
+    )
+    assert (answer.assignments, answer.refused) == (proven.assignments, proven.refused)
+    assert (answer.reason and answer.reason.text) == (proven.reason and proven.reason.text)
+    return answer
 
 
 def test_times_are_those_of_the_equations() -> None:

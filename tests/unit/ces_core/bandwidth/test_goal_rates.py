@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from ces_core.bandwidth.goal_rates import RateGoal, goal_rates
+from ces_core.bandwidth.goal_rates import NARROWEST, RateGoal, goal_rates
 from ces_core.model.instance import read_instance
 from ces_core.model.path import Path
 from ces_core.model.service import Service
@@ -74,6 +74,17 @@ def test_a_limit_that_is_just_met_is_met() -> None:
     found = goal_rates(service, nodes, paths, RateGoal(np.array([-1.0]), time_limit={"r0": 11.0}))
     assert found is not None
     assert found.bandwidth == pytest.approx((100,))
+
+
+@pytest.mark.parametrize("limit", [1e5, 1e6, 1e9])
+def test_a_limit_so_wide_that_hardly_any_rate_is_needed_is_met(limit: float) -> None:
+    """1000 / (limit - 1) Mbit/s: so small a share of the widest rate that no tangent is taken there."""
+    service, nodes, paths = _shared(1)
+    found = goal_rates(service, nodes, paths, RateGoal(np.array([-1.0]), time_limit={"r0": limit}))
+    assert found is not None
+    assert service.requests(nodes, paths, found.bandwidth)[0].time_ms <= limit * (1 + 1e-10)
+    assert found.bandwidth[0] <= 1000 / (limit - 1) + NARROWEST * 100
+    assert found.bound >= -1000 / (limit - 1)
 
 
 @settings(max_examples=40, deadline=None)

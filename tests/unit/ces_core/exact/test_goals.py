@@ -59,6 +59,11 @@ def test_strict_goals_are_met_or_proven_impossible(seed: int) -> None:
     proven(goal_instance(seed, strict=True))
 
 
+def test_a_deadline_that_alone_decides_a_rate_is_met() -> None:
+    """The rate costs more than it brings, so that the deadline is just met: nearer than the program's own tolerance."""
+    proven(goal_instance(5701, nodes=3, tasks=3))
+
+
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_the_optimum_over_paths_of_least_delay(seed: int) -> None:
     proven(goal_instance(seed, nodes=3, tasks=2), paths=2, path_metric="delay")

@@ -91,7 +91,7 @@ class Valuation:
         leaves.best, leaves.bound, leaves.plans = threshold, -math.inf, 0
         try:
             leaves.finish(assignment, self._chain_ms(np.array([assignment]))[0])
-        except RuntimeError:  # the rates of a few plans do not settle: what is not known of them is bounded
+        except RuntimeError:  # the linear program of rates failed: what is not known of them is bounded
             leaves.bound = limit
         found = None if leaves.best is threshold else leaves.best
         known = above if found is None else found.value

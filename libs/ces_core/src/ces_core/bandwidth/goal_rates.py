@@ -29,6 +29,8 @@ NARROWEST = 1e-4
 """Below this share of the widest rate no tangent is taken: it would be too steep for the program's numbers."""
 TIGHT = 0.5
 """Share of ROUNDING by which times may exceed their limits in the program; the other half is for reaching them."""
+STILL = 1e-12
+"""Rates that change by a smaller share of themselves stand still."""
 SHORTEST_MS = 1e-3
 """The least unit of time in the program."""
 NO_INDEX, NO_VALUES = np.zeros(0, dtype=np.int32), np.zeros(0)
@@ -125,6 +127,7 @@ class _Program:
             if least > self._limit(name) or not math.isfinite(least):
                 self.possible = False
             self.unit[name] = max(self.unit.get(name, 0.0), least, SHORTEST_MS)
+        self.most = {name: self._limit(name) for name in self.classes}  # in the program
 
     def _limit(self, name: str) -> float:
         return self.goal.time_limit.get(name, math.inf) * (1 + TIGHT * ROUNDING)
@@ -135,19 +138,26 @@ class _Program:
         solver = thread_solver()
         self._load(solver)
         best: tuple[float, FloatArray] | None = None
-        bound = math.inf
+        bound = reach = math.inf
+        before: FloatArray | None = None
+        nearer = False
         for _ in range(ROUNDS):
             found = optimum(solver)
             if found is None:
                 return None
-            bound = min(bound, -found.objective)
+            reach = min(reach, -found.objective)
+            bound = bound if nearer else reach
             wished = found.columns[: self.flows] * self.scale
             rates = np.where(self.inside, self.high, np.clip(wished, self.low, self.widest))
             value = self._value(rates)
             if value is not None and (best is None or value > best[0]):
                 best = value, rates
-            if best is not None and bound - best[0] <= TOLERANCE:
+            if best is not None and reach - best[0] <= TOLERANCE:
                 break
+            if best is None and before is not None and np.allclose(rates, before, rtol=STILL, atol=0.0):
+                nearer = True
+                self._draw_nearer(solver, rates)
+            before = rates
             points = [rates / self.scale]
             if best is not None:
                 points.append(0.5 * (points[0] + best[1] / self.scale))
@@ -173,7 +183,7 @@ class _Program:
         for name in self.classes:
             self.column["class", name] = self.flows + len(self.sending) + self.classes.index(name)
             unit = self.unit[name]
-            limit = self._limit(name) / unit if name in self.goal.time_limit else infinity
+            limit = min(self.most[name] / unit, infinity)
             solver.addCol(self.goal.time_value.get(name, 0.0) * unit, 0.0, limit, 0, NO_INDEX, NO_VALUES)
         self.spread = self.flows + len(self.sending) + len(self.classes)
         solver.addCol(self.goal.spread_value, 0.0, infinity, 0, NO_INDEX, NO_VALUES)
@@ -211,19 +221,31 @@ class _Program:
         index = [flow, self.column["message", flow]]
         _add_row(solver, 2.0, solver.getInfinity(), index, [1.0 / at, at])
 
+    def _draw_nearer(self, solver: highspy.Highs, rates: FloatArray) -> None:
+        """Takes from the limits what times exceed them by, at most half of them, where no cut does: the program may
+        break rows by a tolerance that is as wide as ROUNDING, and below NARROWEST there are no cuts."""
+        for name, time in self._times(rates).items():
+            if time > self._limit(name):
+                self.most[name] -= min(time - self._limit(name), 0.5 * self.most[name])
+                solver.changeColBounds(self.column["class", name], 0.0, self.most[name] / self.unit[name])
+
+    def _times(self, rates: FloatArray) -> dict[str, float]:
+        """Request class -> ms; infinite where a flow that sends gets nothing."""
+        took: dict[str, float] = {}
+        for name, fixed, flows in self.chains:
+            sent = [self.fastest[f] * float(self.scale[f] / rates[f]) if rates[f] > 0 else math.inf for f in flows]
+            took[name] = max(took.get(name, 0.0), fixed + sum(sent))
+        return took
+
     def _value(self, rates: FloatArray) -> float | None:
         """What the rates are worth; None where a time exceeds its limit."""
         value = float(self.goal.flow_value @ rates)
         if self.goal.spread_value > 0:
             use = (self.use + self.share_use @ (rates / self.scale))[self.counted]
             value -= self.goal.spread_value * (float(use.std()) if len(use) else 0.0)
-        took: dict[str, float] = {}
-        for name, fixed, flows in self.chains:
-            if any(rates[f] <= 0 for f in flows):
+        for name, time in self._times(rates).items():
+            if not math.isfinite(time):
                 return None
-            time = fixed + sum(self.fastest[f] * float(self.scale[f] / rates[f]) for f in flows)
-            took[name] = max(took.get(name, 0.0), time)
-        for name, time in took.items():
             if time > self.goal.time_limit.get(name, math.inf) * (1 + ROUNDING):
                 return None
             value -= self.goal.time_value.get(name, 0.0) * time
