@@ -42,8 +42,9 @@ def job_profile(tx: ReadTx, job: str, meter: WorkMeter, nodes: Sequence[str]) ->
     known = {each.task_group: each.learned for each in tx.session.scalars(query)}
     at = {each.node for some in seen.values() for each in some}
     measured = _measured(tx, {*at, *nodes})
-    if missing := next((each for each in nodes if each not in measured), None):
-        raise NotFound(f"no node {missing}")
+    missing = [each for each in nodes if each not in measured]
+    if missing:
+        raise NotFound(f"no node {missing[0]}")
     groups = list(dict.fromkeys(group_of_task(task.name) for task in row.tasks))
     return JobProfile(
         job=job,
