@@ -17,10 +17,13 @@ from ces_manager.errors import NotFound
 from ces_manager.work.groups import TaskPace, group_of_task, seen_work
 from ces_manager.work_meter import WorkMeter
 
-NOT_SEEN = "no task of it was seen for long enough: its lines of progress must tell a step or a round"
+NOT_SEEN = (
+    "no task of it runs that was seen for long enough: it takes ten steps and ten seconds after the first ones, and "
+    "lines of progress that tell a step or a round"
+)
 NOT_MEASURED = "node {} tells no speed of a core: ces node measure {}"
 NOISY = "node {} was measured noisily"
-ONE_CLASS_OF_MANY = "of which class its work is, is not known: it has not ended on nodes that differ yet"
+ONE_CLASS_OF_MANY = "which class predicts best is not known: no job of this name has ended on nodes that differ enough"
 NOTHING_PREDICTED = "nothing is predicted for node {}"
 WAITS = "how long it waits on another node, for data or for other tasks, is taken to be as long as here"
 
