@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 
 import pytest
-from runtime_bench import Bench, ended, endpoint, logged
+from runtime_bench import Bench, ended, endpoint, logged, until
 
 from ces_edge_agent.ports import Refused, Runtime
 
@@ -176,3 +177,31 @@ async def test_usage_names_live_workers(runtime: Runtime, bench: Bench) -> None:
     assert 0 <= usage.cpu < 1000
     await runtime.stop("a1.0", 20)
     assert await runtime.usage() == []
+
+
+async def test_usage_counts_all_cpu_time_since_the_start(runtime: Runtime, bench: Bench) -> None:
+    await runtime.start(bench.worker(*bench.lavish))
+    if bench.real:
+        await logged(runtime, "spent\n")
+
+    async def told(by: Runtime = runtime) -> float:
+        (usage,) = await by.usage()
+        assert usage.cpu_s is not None
+        return usage.cpu_s
+
+    first = await told()
+    assert first >= bench.lavish_s  # of a process that has ended
+    if bench.real:
+        await until(lambda: grown(told, first + 0.2))
+    await runtime.pause("a1.0")
+    before = await told()
+    await asyncio.sleep(0.3)
+    assert first <= before <= await told() <= before + 0.1
+    again = bench.make()
+    await again.open()
+    assert await told(again) >= before  # whoever counts
+    await again.close()
+
+
+async def grown(told: Callable[[], Awaitable[float]], least: float) -> bool:
+    return await told() >= least

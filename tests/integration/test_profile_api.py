@@ -28,6 +28,8 @@ async def test_a_job_that_was_not_seen_has_a_profile_that_says_so(api_on_either:
     assert all("node n2 tells no speed of a core: ces node measure n2" in each.doubts for each in found.groups)
     await api.refused("GET", "/v1/jobs/nobody/profile", 404)
     await api.refused("GET", f"/v1/jobs/{job}/profile?node=nowhere", 404)
+    await api.refused("GET", f"/v1/jobs/{job}/profile?node=", 422)
+    await api.refused("GET", f"/v1/jobs/{job}/profile?node=%00", 422)
     many = "&".join(f"node=n{number}" for number in range(101))
     await api.refused("GET", f"/v1/jobs/{job}/profile?{many}", 422)
     await api.refused("GET", f"/v1/jobs/{job}/profile?node={'n' * 200}", 422)

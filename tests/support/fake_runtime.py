@@ -152,7 +152,7 @@ class FakeRuntime:
     async def usage(self) -> list[WorkerUsage]:
         self._check()
         live = [status for status in self.host.workers.values() if status.state != "exited"]
-        return [WorkerUsage(allocation=status.allocation, cpu=0.0, memory=0) for status in live]
+        return [WorkerUsage(allocation=status.allocation, cpu=0.0, memory=0, cpu_s=0.0) for status in live]
 
     def write(self, allocation: str, text: str) -> None:
         """As if the allocation's worker had printed ``text``."""

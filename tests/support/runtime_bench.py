@@ -27,6 +27,11 @@ from ces_edge_agent.runtimes.process import ProcessRuntime
 IMAGE = "python:3.11-slim"
 MEMORY = 192 * 2**20
 STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf')\nwhile True: signal.pause()"
+LAVISH = """import subprocess, sys
+work = "import time\\nwhile time.process_time() < 0.5: pass"
+subprocess.run([sys.executable, "-c", work])
+print("spent", flush=True)
+while True: pass"""
 HOG = "held = []\nwhile True: held.append(bytearray(8 << 20))"
 
 
@@ -100,6 +105,9 @@ class Bench:
     spins: tuple[str, ...] = ("python", "-c", "while True: pass")
     stubborn: tuple[str, ...] = ("python", "-uc", STUBBORN)
     hog: tuple[str, ...] = ("python", "-c", HOG)
+    lavish: tuple[str, ...] = ("python", "-c", LAVISH)
+    lavish_s = 0.5
+    """Of CPU time, that a process has used which has ended when it says ``spent``."""
 
 
 class FakeBench(Bench):
@@ -108,6 +116,8 @@ class FakeBench(Bench):
     spins = ("spin",)
     stubborn = ("stubborn",)
     hog = ("hog",)
+    lavish = ("spin",)
+    lavish_s = 0.0
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -28,7 +28,7 @@ measure = command(
         Option("processes", str, "1-2", "in how many each program runs: 1-2, or 1,4",
                read=lambda flag, text: options.whole_numbers(flag, text, 1, 64)),
         options.REPEATS(3, "how often each node is measured"),
-        Option("seconds", float, 5.0, "for which a program runs", read=options.number,
+        Option("seconds", float, 3.0, "for which a program runs", read=options.number,
                more=options.between(1, 600)),
         Option("tries", int, 3, "beside others who use more than a tenth of the CPU", more=options.between(1, 20)),
         options.SEED(1, "same seed, same order"),

@@ -20,7 +20,7 @@ class Question:
     programs: Sequence[str] = tuple(PROGRAMS)
     processes: Sequence[int] = (1, 2)
     repeats: int = 3
-    seconds: float = 5.0
+    seconds: float = 3.0
     tries: int = 3
     seed: int = 1
 

@@ -37,9 +37,10 @@ def test_who_is_warned(error: float | None, warned: bool) -> None:
 def test_what_was_seen_what_it_may_be_and_what_is_predicted() -> None:
     shown = wide(profile_parts(JobProfile(job="1", name="digits", groups=[GROUP])))
     assert shown[0] == "digits"
-    assert "worker, 3 finished runs" in shown
+    assert "worker, learned from 3 runs" in shown
     assert any("roof1" in each and "50 ms (48 ms to 55 ms)" in each and "100 ms" in each for each in shown)
     assert any("integer" in each and "64.4 ru" in each and "3.1%" in each for each in shown)
+    assert "ru: milliseconds of the reference core, if all of the work is of that class" in shown
     assert any("gate1" in each and "25 ms (24 ms to 1.2 s)" in each and "–" in each for each in shown)
     assert any("gate2" in each and "60 ms (55 ms to 70 ms)" in each for each in shown)
     assert shown[-1] == "node gate1 was measured noisily"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ces_common.messages.scores import Measurement
 from ces_edge_agent.scores import workers
 from ces_edge_agent.scores.kernels import Absent, Kernel
 from ces_edge_agent.scores.plan import Run
@@ -25,15 +26,26 @@ def test_what_is_done_is_written_down_seldom_and_at_last_where_it_ends() -> None
 
 
 def test_threads_of_one_kind_work_side_by_side() -> None:
-    found = measure(Run("integer", 2), 0.02)
+    found = measured(Run("integer", 2))
     assert (found.kind, found.threads, len(found.rates)) == ("integer", 2, 5)
     assert found.others is not None
     assert "Python" in found.source
 
 
+def measured(run: Run) -> Measurement:
+    """In ever longer repeats: on a busy machine a short one may pass without any CPU."""
+    for window_s in (0.02, 0.1, 0.5):
+        try:
+            return measure(run, window_s)
+        except Absent as error:
+            if "others left it no CPU" not in str(error):
+                raise
+    pytest.fail("the machine is too busy to tell: no CPU for half a second")
+
+
 @pytest.mark.parametrize("kind", ["float", "memory", "network"])
 def test_each_kind_that_every_agent_can_do(kind: str) -> None:
-    found = measure(Run(kind, 1), 0.02)  # type: ignore[arg-type]
+    found = measured(Run(kind, 1))  # type: ignore[arg-type]
     assert all(rate > 0 for rate in found.rates)
 
 

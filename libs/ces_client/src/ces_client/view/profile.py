@@ -13,7 +13,7 @@ from ces_client.view.tables import plain_table
 from ces_common.messages.work import POORLY_KNOWN, GroupProfile, JobProfile, Span
 
 REFERENCE_UNIT: Final = "ru"
-"""Milliseconds of the reference core."""
+REFERENCE_NOTE: Final = f"{REFERENCE_UNIT}: milliseconds of the reference core, if all of the work is of that class"
 
 
 def ms_text(ms: float) -> str:
@@ -45,12 +45,12 @@ def profile_parts(view: JobProfile) -> RenderableType:
 
 
 def _group_parts(group: GroupProfile) -> list[RenderableType]:
-    ran = f", {group.runs} finished run{'s' if group.runs > 1 else ''}" if group.runs else ""
+    ran = f", learned from {group.runs} run{'s' if group.runs > 1 else ''}" if group.runs else ""
     parts: list[RenderableType] = [Text(f"{group.group}{ran}")]
     if group.seen:
         parts.append(_seen(group))
     if group.classes:
-        parts.append(_classes(group))
+        parts += [_classes(group), Text(REFERENCE_NOTE)]
     if group.predicted:
         parts.append(_predicted(group))
     best = min((each.error for each in group.classes.values() if each.error is not None), default=None)
@@ -69,7 +69,7 @@ def _seen(group: GroupProfile) -> Table:
 
 def _classes(group: GroupProfile) -> Table:
     numbers = ("WORK OF A STEP", "ERROR SO FAR")
-    table = plain_table("IF IT IS", *numbers, right=numbers, wrapped=())
+    table = plain_table("CLASS", *numbers, right=numbers, wrapped=())
     for kind, each in group.classes.items():
         table.add_row(kind, f"{each.work:.4g} {REFERENCE_UNIT}", error_text(each.error))
     return table

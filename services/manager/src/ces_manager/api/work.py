@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from ces_common.messages.bounds import MAX_ID
+from ces_common.messages.bounds import Node
 from ces_common.messages.work import JobProfile
 from ces_manager.api.auth import VIEWER
 from ces_manager.api.context import context_of
@@ -16,7 +16,7 @@ from ces_manager.work import views
 
 MOST_NODES = 100
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
-Nodes = Annotated[list[Annotated[str, Query(max_length=MAX_ID)]], Query(max_length=MOST_NODES)]
+Nodes = Annotated[list[Node], Query(max_length=MOST_NODES)]
 
 
 @router.get("/jobs/{job}/profile", dependencies=[VIEWER])

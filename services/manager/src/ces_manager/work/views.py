@@ -17,10 +17,13 @@ from ces_manager.errors import NotFound
 from ces_manager.work.groups import TaskPace, group_of_task, seen_work
 from ces_manager.work_meter import WorkMeter
 
-NOT_SEEN = "no task of it was seen for long enough: its lines of progress must tell a step or a round"
+NOT_SEEN = (
+    "no task of it runs that was seen for long enough: it takes ten steps and ten seconds after the first ones, and "
+    "lines of progress that tell a step or a round"
+)
 NOT_MEASURED = "node {} tells no speed of a core: ces node measure {}"
 NOISY = "node {} was measured noisily"
-ONE_CLASS_OF_MANY = "of which class its work is, is not known: it has not ended on nodes that differ yet"
+ONE_CLASS_OF_MANY = "which class predicts best is not known: no job of this name has ended on nodes that differ enough"
 NOTHING_PREDICTED = "nothing is predicted for node {}"
 WAITS = "how long it waits on another node, for data or for other tasks, is taken to be as long as here"
 
@@ -42,8 +45,9 @@ def job_profile(tx: ReadTx, job: str, meter: WorkMeter, nodes: Sequence[str]) ->
     known = {each.task_group: each.learned for each in tx.session.scalars(query)}
     at = {each.node for some in seen.values() for each in some}
     measured = _measured(tx, {*at, *nodes})
-    if missing := next((each for each in nodes if each not in measured), None):
-        raise NotFound(f"no node {missing}")
+    missing = [each for each in nodes if each not in measured]
+    if missing:
+        raise NotFound(f"no node {missing[0]}")
     groups = list(dict.fromkeys(group_of_task(task.name) for task in row.tasks))
     return JobProfile(
         job=job,
