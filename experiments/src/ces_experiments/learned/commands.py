@@ -162,6 +162,8 @@ LESSONS = (
     "ppo: paid by the job",
     "ppo: paid by work",
     "ppo: paid for room",
+    "ppo: against its group",
+    "ppo: softer start",
     "es",
 )
 WAYS = (
