@@ -147,7 +147,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+COMPILING = {"compiled", "policy_compiled", "training_compiled"}
+"""Fixtures that compile where nothing is kept compiled, which takes as long as it takes: that is no test's time."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if COMPILING & set(getattr(item, "fixturenames", ())) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(func_only=True))
     if hasattr(config, "workerinput"):  # in a worker of pytest-xdist; alone, pytest keeps the order of the files
         put_in_order(items, Path(__file__).parent)
 
