@@ -159,6 +159,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         put_in_order(items, Path(__file__).parent)
 
 
+@pytest.fixture(scope="session")
+def policy_compiled() -> None:
+    """What solvers use that ask a policy, and the quickest one."""
+    from evolving_policies import problems
+
+    from ces_core.search.greedy import GREEDY
+
+    problems(range(2))
+    problems(range(2), solver=GREEDY)
+
+
+@pytest.fixture(scope="session")
+def training_compiled(policy_compiled: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """And what imitation uses that teaches them."""
+    from compile_training import KINDS, compile_ahead
+
+    compile_ahead("placement", KINDS["placement"][1:], tmp_path_factory.mktemp("compiled"))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     required = {name for name in os.environ.get("CES_REQUIRE", "").split(",") if name}
     for mark in item.iter_markers("needs"):

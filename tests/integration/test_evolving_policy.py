@@ -4,7 +4,9 @@ take back, and the scheduler follows without a restart."""
 from __future__ import annotations
 
 import json
+import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,16 @@ def shadows(folder: EvolutionFolder) -> list[psutil.Process]:
     return found
 
 
+def promoted(folder: EvolutionFolder, version: str) -> bool:
+    """The shadow runs when nothing else wants to, which on a busy machine may be never: here it is only nice."""
+    for shadow in shadows(folder):
+        with suppress(ProcessLookupError):
+            os.sched_setscheduler(shadow.pid, os.SCHED_OTHER, os.sched_param(0))
+    return folder.state().live == version
+
+
 @pytest.mark.needs("torch")
+@pytest.mark.usefixtures("training_compiled")
 def test_log_shadow_promotion_training_comparison_and_return_in_a_running_cluster(tmp_path: Path) -> None:
     folder = begun(tmp_path / "evolution", SOLVER)
     logged(folder.log, range(45), first_s=time.time() - HOUR_S)
@@ -77,7 +88,7 @@ def test_log_shadow_promotion_training_comparison_and_return_in_a_running_cluste
     folder.keep(folder.candidacy(name, folder.state()), gained)
     settings = {"CES_SOLVER": SOLVER, "CES_EVOLUTION": str(folder.path), "CES_EVOLUTION_MODE": "auto"}
     with running("evolving", tmp_path / "cluster", star(3), network="none", settings=settings) as cluster:
-        wait_for(lambda: folder.state().live == name, "the shadow promotes what has gained")
+        wait_for(lambda: promoted(folder, name), "the shadow promotes what has gained")
         assert folder.state().history[-1].why.startswith("gain +0.02")
         assert len(shadows(folder)) == 1
         first = decided(cluster, folder, "first")
