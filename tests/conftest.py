@@ -147,9 +147,35 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+COMPILING = {"compiled", "policy_compiled", "training_compiled"}
+"""Fixtures that compile where nothing is kept compiled, which takes as long as it takes: that is no test's time."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if COMPILING & set(getattr(item, "fixturenames", ())) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(func_only=True))
     if hasattr(config, "workerinput"):  # in a worker of pytest-xdist; alone, pytest keeps the order of the files
         put_in_order(items, Path(__file__).parent)
+
+
+@pytest.fixture(scope="session")
+def policy_compiled() -> None:
+    """What solvers use that ask a policy, and the quickest one."""
+    from evolving_policies import problems
+
+    from ces_core.search.greedy import GREEDY
+
+    problems(range(2))
+    problems(range(2), solver=GREEDY)
+
+
+@pytest.fixture(scope="session")
+def training_compiled(policy_compiled: None, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """And what imitation uses that teaches them."""
+    from compile_training import KINDS, compile_ahead
+
+    compile_ahead("placement", KINDS["placement"][1:], tmp_path_factory.mktemp("compiled"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

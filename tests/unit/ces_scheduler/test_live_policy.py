@@ -23,6 +23,8 @@ from ces_scheduler.live_policy import LivePolicy, Setup
 from ces_scheduler.service import EVENTS, Scheduler
 from ces_scheduler.solver_choice import STAND_IN, Choice
 
+pytestmark = pytest.mark.usefixtures("policy_compiled")
+
 BASE_CHOICE = Choice(IMITATION_GREEDY)
 
 

@@ -20,6 +20,8 @@ from ces_core.evolution.state import BASE
 from ces_scheduler import shadow as shadow_module
 from ces_scheduler.shadow import LATEST, SHARE, Shadow, Tail, rest_s, step_back
 
+pytestmark = pytest.mark.usefixtures("policy_compiled")
+
 HOUR = 3600.0
 
 

@@ -156,6 +156,8 @@ LESSONS = (
     "ppo: paid by the job",
     "ppo: paid by work",
     "ppo: paid for room",
+    "ppo: against its group",
+    "ppo: softer start",
     "es",
 )
 WAYS = (

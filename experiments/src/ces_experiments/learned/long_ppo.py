@@ -39,22 +39,25 @@ MEASURES = ("accepted", "served", "satisfied", "work", "wait_s")
 """Share of the jobs that ran; satisfaction of all that came, 0 for those that did not run; satisfaction of those that
 ran; share of the CPU time asked for that ran; mean seconds that those which ran had waited."""
 Measured = dict[str, float]
+MOVED = ("entropy", "approx_kl")
+"""What tells, update by update, whether a policy moves at all."""
 BASES = ("search", "search-longrun", "ces-multi", "rule")
 """What differences are told to."""
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """How a policy is taught: by which algorithm, with which settings beside the usual ones, and after which other
-    lesson, if any."""
+    """How a policy is taught: by which algorithm, with which settings of environment and algorithm beside the usual
+    ones, and after which other lesson, if any."""
 
     algorithm: str
     env: Mapping[str, Any] = field(default_factory=dict)
+    how: Mapping[str, Any] = field(default_factory=dict)
     after: str = ""
 
     def begun(self, seed: int, updates: int, first: Algorithm | None) -> Algorithm:
         kind, defaults = algorithm_of(self.algorithm), Streams.defaults(self.algorithm)
-        usual = dict(defaults.algorithm)
+        usual = dict(defaults.algorithm) | dict(self.how)
         if self.algorithm == "ppo":
             usual["updates"] = updates
         made: Any = kind(Streams(StreamsSettings(**self.env)), kind.Settings(**usual), seed)
@@ -73,6 +76,8 @@ LESSONS: Mapping[str, Lesson] = {
     "ppo: paid by the job": Lesson("ppo", {"earns": {"accepted": 1.0}}),
     "ppo: paid by work": Lesson("ppo", {"earns": {"work": 1.0}}),
     "ppo: paid for room": Lesson("ppo", {"earns": {"satisfied": 1.0, "room": 2.0}}),
+    "ppo: against its group": Lesson("ppo", how={"problems": 2, "group": 8, "gamma": 1.0, "gae_lambda": 1.0}),
+    "ppo: softer start": Lesson("ppo", how={"temperature": (3.0, 1.0)}),
     "es": Lesson("es"),
 }
 
@@ -182,11 +187,12 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
     for name in question.lessons:
         lesson, began = LESSONS[name], time.process_time()
         run = lesson.begun(1, question.updates, taught.get(lesson.after))
-        scores = [learned_score(run.update()) for _ in range(run.settings.updates)]
+        measured = [run.update() for _ in range(run.settings.updates)]
         taught[name] = run
         lessons[name] = {
-            "cpu_s": time.process_time() - began, "steps": run.steps, "updates": run.updates, "scores": scores,
-        }  # fmt: skip
+            "cpu_s": time.process_time() - began, "steps": run.steps, "updates": run.updates,
+            "scores": [learned_score(each) for each in measured],
+        } | {what: [each[what] for each in measured] for what in MOVED if what in measured[0]}  # fmt: skip
         runs[name] = by_policy(run, fresh)
         for _ in fresh:
             step(name)

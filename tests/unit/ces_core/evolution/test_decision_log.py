@@ -23,6 +23,8 @@ from ces_core.model.instance import read_instance, write_instance
 from ces_core.model.problem import Problem
 from ces_core.search.greedy import GREEDY
 
+pytestmark = pytest.mark.usefixtures("policy_compiled")
+
 
 def written(folder: Path, found: list[Problem], bound: int = MIB) -> DecisionLog:
     log = DecisionLog(folder, bound)

@@ -20,6 +20,8 @@ from ces_core.search.greedy import GREEDY
 from ces_core.search.solver import SEARCH
 from ces_core.solver import Solver
 
+pytestmark = pytest.mark.usefixtures("policy_compiled")
+
 
 @pytest.fixture
 def one(tmp_path: Path) -> Logged:

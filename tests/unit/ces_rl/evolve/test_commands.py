@@ -15,6 +15,8 @@ from ces_core.evolution.pairing import Pair
 from ces_core.evolution.state import BASE
 from ces_rl.evolve.commands import evolve
 
+pytestmark = pytest.mark.usefixtures("policy_compiled")
+
 
 def run(folder: Path, *words: object) -> Any:
     given = [str(word) for word in words]
@@ -123,7 +125,7 @@ def test_a_poisoned_candidate_is_not_promoted(folder: EvolutionFolder, tmp_path:
     assert "is not promoted" in run(folder.path, "promote").output
 
 
-@pytest.mark.timeout(900)  # where training is not compiled yet
+@pytest.mark.usefixtures("training_compiled")
 @pytest.mark.needs("torch")
 def test_a_candidate_is_trained_on_the_log(folder: EvolutionFolder) -> None:
     count = logged(folder.log, range(40))

@@ -49,7 +49,7 @@ def log_day(folder: EvolutionFolder, day: int, regime: str, flows: float, seeds:
     log.close()
 
 
-@pytest.mark.timeout(900)  # where training is not compiled yet
+@pytest.mark.usefixtures("training_compiled")
 @pytest.mark.needs("torch")
 def test_a_drifted_workload_leads_to_a_promotion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First jobs that talk little on wide links, then jobs that talk much on narrow ones; seeds 1000 and up."""

@@ -12,6 +12,8 @@ from ces_core.evolution.decision_log import read_log
 from ces_rl.evolve.lessons import LEAST, chosen, learned_until, write_lessons
 from ces_rl.problems.source import read_folder
 
+pytestmark = pytest.mark.usefixtures("policy_compiled")
+
 DAY = 86_400.0
 
 

@@ -69,14 +69,14 @@ class Streams(PolicyEnv):
     def defaults(cls, algorithm: str) -> Defaults:
         own: dict[str, dict[str, Any]] = {
             "ppo": {
-                "updates": 10, "evaluate_every": 10, "problems": 8, "gamma": 0.97, "gae_lambda": 0.9,
-                "ent_coef": (0.003, 0.0), "learning_rate": (1e-3, 1e-4), "minibatch_size": 512, "update_epochs": 4,
+                "updates": 100, "evaluate_every": 20, "problems": 8, "gamma": 0.97, "gae_lambda": 0.9,
+                "ent_coef": (0.003, 0.0), "learning_rate": (5e-3, 5e-4), "minibatch_size": 64, "update_epochs": 4,
             },
             "imitation": {
-                "updates": 3, "evaluate_every": 3, "episodes": 3, "temperatures": (1.0,), "regret_cap": 1.0,
+                "updates": 10, "evaluate_every": 10, "episodes": 10, "temperatures": (1.0,), "regret_cap": 3.0,
                 "unit": (0.3, 0.1), "gradient_steps": 400, "batch_size": 256,
             },
-            "es": {"updates": 5, "evaluate_every": 5, "pairs": 3},
+            "es": {"updates": 30, "evaluate_every": 30, "pairs": 3},
         }  # fmt: skip
         return Defaults(own.get(algorithm, {}), {})
 
