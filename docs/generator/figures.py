@@ -34,6 +34,7 @@ from ces_experiments.queue import longrun_report, multi_report, online_report
 from ces_experiments.regions import live_report as regions_live_report
 from ces_experiments.regions import report as regions_report
 from ces_experiments.testbed import report as testbed_report
+from ces_experiments.users import report as users_report
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 REPORTS: dict[str, Report] = {
@@ -52,6 +53,7 @@ REPORTS: dict[str, Report] = {
     "amounts": amounts_report.REPORT,
     "latency": latency_report.REPORT,
     "energy": energy_report.REPORT,
+    "users": users_report.REPORT,
     "gpus": fgd_report.REPORT,
     "gpu-clusters": clusters_report.REPORT,
     "gpu-mix": gpu_mix_report.REPORT,

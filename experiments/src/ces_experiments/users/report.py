@@ -46,7 +46,8 @@ def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
     axis.set_xlabel("users who have come")
     axis.set_ylabel("of them with answers in time")
     plots.legend_outside(picture, axis)
-    return {"users.png": plots.caption(picture, f"{describe(results['question'])}; bars: 95 % confidence of the mean")}
+    text = f"{describe(results['question'])};\nbars: 95 % confidence of the mean"
+    return {"users.png": plots.caption(picture, text)}
 
 
 REPORT = Report(tables, pictures)
