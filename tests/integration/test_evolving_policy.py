@@ -109,5 +109,5 @@ def test_log_shadow_promotion_training_comparison_and_return_in_a_running_cluste
         (folder.log / "decisions-0.log").write_text("a diary\n")
         with pytest.raises(DecisionLogError, match="is no log of decisions"):
             read_log(folder.log)
-        cluster.finish(cluster.submit(job("beside a foreign file")))
+        cluster.finish(cluster.submit(job("beside-a-foreign-file")))
     wait_for(lambda: not shadows(folder), "the shadow ends with the scheduler")
