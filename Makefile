@@ -62,7 +62,7 @@ $(VENV)/.runs: $(MANIFESTS) constraints.txt Makefile
 	@touch $@
 
 $(VENV)/.solver: $(VENV)/.runs
-	@echo "compiling the solver, one to three minutes: kept until its code changes"
+	@echo "compiling the solver, two to four minutes: kept until its code changes"
 	@$(BIN)/python -m ces_scheduler.warm_up
 	@touch $@
 
