@@ -71,7 +71,7 @@ def measure(question: Question, progress: Progress) -> Found:
         found[cell.way].append(figures)
         rows += [{"way": cell.way, "seed": cell.seed} | row for row in moves]
     asked = {key: value for key, value in asdict(question).items() if key != "processes"}
-    results = {"question": asked, "ways": {name: _told(each) for name, each in found.items()}}
+    results: dict[str, Any] = {"question": asked, "ways": {name: _told(each) for name, each in found.items()}}
     pairs = list(zip(found[LEAST], found[ANEW], strict=True))
     days = range(question.seed, question.seed + question.seeds)
     results["at_most"] = [asdict(at_most(day(seed, question.speed))) for seed in days]
