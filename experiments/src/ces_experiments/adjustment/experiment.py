@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,13 +16,16 @@ from ces_experiments.common.console import told
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
 from ces_sim.adjustment.course import Course, run
+from ces_sim.adjustment.oracle import at_most
 from ces_sim.adjustment.town import DAY_S, RATE, WINDOW_S, day
 from ces_sim.adjustment.ways import LeastDisturbance, SolvingAnew, Way
 
 BUDGET_SHARE = 0.02
 """Of the requests of an hour, those that may fall into moves."""
 COOLDOWN_S = 60.0
-LEAST, ANEW, ALONE = "least disturbance", "solving anew", "rates and paths only"
+HORIZON_S = 300.0
+LEAST, BLIND, LAVISH = "least disturbance", "not looking ahead", "without a budget"
+ANEW, ALONE = "solving anew", "rates and paths only"
 HOUR_S = 3600.0
 
 
@@ -47,7 +51,9 @@ def ways(facts: Mapping[str, TaskFacts]) -> dict[str, Callable[[], Way]]:
     """By name."""
     budget = BUDGET_SHARE * RATE * HOUR_S
     return {
-        LEAST: lambda: LeastDisturbance(facts, DAY_S, budget, COOLDOWN_S),
+        LEAST: lambda: LeastDisturbance(facts, DAY_S, budget, COOLDOWN_S, horizon_s=HORIZON_S),
+        BLIND: lambda: LeastDisturbance(facts, DAY_S, budget, COOLDOWN_S),
+        LAVISH: lambda: LeastDisturbance(facts, DAY_S, math.inf, COOLDOWN_S, horizon_s=HORIZON_S),
         ANEW: lambda: SolvingAnew(facts),
         ALONE: lambda: LeastDisturbance(facts, DAY_S, budget, COOLDOWN_S, most_moves=0),
     }
@@ -65,8 +71,10 @@ def measure(question: Question, progress: Progress) -> Found:
         found[cell.way].append(figures)
         rows += [{"way": cell.way, "seed": cell.seed} | row for row in moves]
     asked = {key: value for key, value in asdict(question).items() if key != "processes"}
-    results = {"question": asked, "ways": {name: _told(each) for name, each in found.items()}}
+    results: dict[str, Any] = {"question": asked, "ways": {name: _told(each) for name, each in found.items()}}
     pairs = list(zip(found[LEAST], found[ANEW], strict=True))
+    days = range(question.seed, question.seed + question.seeds)
+    results["at_most"] = [asdict(at_most(day(seed, question.speed))) for seed in days]
     results["share_of_moves"] = spread(one["moves"] / other["moves"] for one, other in pairs if other["moves"])
     return Found(results, raw={"moves.csv": rows})
 
@@ -90,6 +98,7 @@ def _figures(course: Course) -> dict[str, Any]:
     windows = round(HOUR_S / WINDOW_S)
     return {
         "kept": float(np.mean(course.kept)),
+        "standing": course.standing / len(course.kept),
         "moves": course.moves,
         "requests": sum(record.requests for record in course.records),
         "useless": course.useless,
@@ -102,7 +111,7 @@ def _figures(course: Course) -> dict[str, Any]:
     }
 
 
-COUNTED = ("kept", "moves", "requests", "useless", "returns", "oscillations", "answers", "in_place")
+COUNTED = ("kept", "standing", "moves", "requests", "useless", "returns", "oscillations", "answers", "in_place")
 
 
 def _told(days: list[dict[str, Any]]) -> dict[str, Any]:

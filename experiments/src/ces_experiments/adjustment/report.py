@@ -22,6 +22,7 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
     last = question["seed"] + question["seeds"] - 1
     columns = {
         "deadline kept, % of windows": of("kept", plus_minus, 2, 100),
+        "lost while standing still, %": of("standing", plus_minus, 2, 100),
         "worst day, %": lambda found: f"{found['kept']['min'] * 100:.2f}",
         "tasks moved": of("moves", plus_minus, 1),
         "requests meanwhile": of("requests", plus_minus, 0),
@@ -36,6 +37,18 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
         f"walking speed; {question['restart_s']:g} s to restart a task. Mean of a day ± standard deviation."
     )
     grids = [Grid.of(title, "way", columns, results["ways"].items())]
+    bounds = [
+        [str(question["seed"] + n), f"{each['anyhow'] * 100:.2f}", f"{each['knowing'] * 100:.2f}", str(each["times"])]
+        for n, each in enumerate(results["at_most"])
+    ]
+    grids.append(
+        Grid(
+            "What no way exceeds: windows that any plan keeps; and knowing the day, with one window lost "
+            "whenever tasks with state move and no budget.",
+            ["seed", "any plan, %", "knowing the day, %", "times of moves"],
+            bounds,
+        )
+    )
     share = results["share_of_moves"]
     if share["n"]:
         row = [f"{LEAST} / {ANEW}", f"{share['mean']:.3f} ± {confidence(share)[1]:.3f}", str(share["n"])]

@@ -58,6 +58,20 @@ def test_a_change_that_nobody_tells_is_noticed_by_missed_deadlines() -> None:
     assert course.kept[20:23] == [False] * 3
 
 
+def test_a_user_that_walks_to_and_fro_gets_a_place_between_once_that_is_known() -> None:
+    """Three stays at each end, then none but the present is in its place; looking ahead moves less for it."""
+    ends = [replace(QUIET, cell=cell) for cell in (0, 5)]
+    walk = [now for _ in range(12) for now in (ends[0], ends[1]) for _ in range(8)]
+
+    def moves(horizon_s: float) -> Course:
+        return run(LeastDisturbance(FACTS, DAY_S, 1e9, 60.0, horizon_s=horizon_s), walk, FACTS)
+
+    blind, seeing = moves(0.0), moves(300.0)
+    assert seeing.moves < blind.moves
+    assert sum(seeing.kept) > sum(blind.kept)
+    assert len(seeing.kept) - sum(seeing.kept) >= seeing.standing
+
+
 def test_an_oscillation_is_a_return_under_equal_conditions() -> None:
     def record(at_s: float, src: str, dst: str, conditions: Conditions) -> MoveRecord:
         return MoveRecord(at_s, conditions, (Move("track", src, dst, 3.0, 90.0),), ("user moved",))

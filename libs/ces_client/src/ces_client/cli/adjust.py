@@ -93,7 +93,7 @@ def _print(problem: Problem, decision: Decision) -> None:
         gain = "" if decision.gain is None else f", {decision.gain:.4f} more than now"
         cost = f", of which its moves take {found.cost:.4f}" if found.moves else ""
         say(f"  by {found.step}: objective {found.objective:.4f}{cost}{gain}")
-    say(f"  {decision.certificate.text(decision.now)}")
+    say(f"  {decision.certificate.text(decision.worth)}")
 
 
 def _print_changes(problem: Problem, found: Adjustment) -> None:

@@ -27,7 +27,8 @@ class Move:
 @dataclass(frozen=True)
 class Adjustment:
     """``step``: the last kind of change that it needs. ``plan``: all of the job afterwards. ``cpu``: task -> its new
-    amount. ``objective``: of the plan; ``cost``: of its moves, in the same units over the remaining time."""
+    amount. ``objective``: of the plan; ``cost``: of its moves, in the same units over the remaining time; ``later``:
+    what it is worth in what may come, in these units."""
 
     step: Step
     plan: Plan
@@ -35,11 +36,12 @@ class Adjustment:
     moves: tuple[Move, ...] = ()
     cpu: Mapping[str, float] = field(default_factory=dict)
     cost: float = 0.0
+    later: float = 0.0
 
     @property
     def worth(self) -> float:
-        """The objective, its moves paid."""
-        return self.objective - self.cost
+        """Now and later, its moves paid."""
+        return self.objective + self.later - self.cost
 
     @property
     def disturbance(self) -> float:
@@ -62,14 +64,14 @@ class Certificate:
         return self.moves == self.asked
 
     def text(self, now: float | None) -> str:
-        """``now``: what the present plan is worth; None where it breaks a limit."""
+        """``now``: what the running plan is worth; None where it breaks a limit."""
         if self.moves < 0:
             return "Not proven: there are more paths than were examined."
         what = f"No adjustment with at most {_moves(self.moves)}"
         if self.most == -math.inf:
             said = f"{what} ends what is broken."
         elif now is None:
-            said = f"{what} reaches an objective above {self.most:.6f}, the moves paid."
+            said = f"{what} is worth more than {self.most:.6f}, the moves paid."
         else:
             said = f"{what} gains more than {max(0.0, self.most - now):.6f}, the moves paid."
         return said if self.proven else f"{said} With {_moves(self.asked)} that is not proven."
@@ -78,17 +80,24 @@ class Certificate:
 @dataclass(frozen=True)
 class Decision:
     """``broken``: the limits that the running plan breaks. ``now``: its objective; None where a limit is broken.
-    ``adjustment``: None where it had better stay as it is."""
+    ``adjustment``: None where it had better stay as it is. ``later``: what the running plan is worth in what may
+    come."""
 
     broken: tuple[BrokenLimit, ...]
     now: float | None
     adjustment: Adjustment | None
     certificate: Certificate
+    later: float = 0.0
+
+    @property
+    def worth(self) -> float | None:
+        """Of the running plan, now and later; None where it breaks a limit."""
+        return None if self.now is None else self.now + self.later
 
     @property
     def gain(self) -> float | None:
-        """Of the objective, the moves paid; None where there is no adjustment, or it ends a broken limit."""
-        return None if self.adjustment is None or self.now is None else self.adjustment.worth - self.now
+        """Of what the job is worth, the moves paid; None where there is no adjustment, or it ends a broken limit."""
+        return None if self.adjustment is None or self.worth is None else self.adjustment.worth - self.worth
 
     def to_dict(self) -> dict[str, Any]:
         """As ``ces adjust -o json`` prints it."""
@@ -98,7 +107,7 @@ class Decision:
             "objective": self.now,
             "gain": self.gain,
             "certificate": {
-                "text": proof.text(self.now),
+                "text": proof.text(self.worth),
                 "proven": proof.proven,
                 "moves": proof.moves,
                 "most": None if proof.most == -math.inf else proof.most,

@@ -4,6 +4,9 @@ Each step includes the former ones but CPU, and replaces what they found only wh
 its moves paid: so nothing moves where a change of rates does as well. Where no limit is broken, the first of them must
 be worth that much more than the plan that runs. Hence every adjustment under unchanged conditions raises the objective
 by the least gain or ends a broken limit, and none can lead back to where the job was: there is no oscillation.
+
+With an outlook, what an assignment is worth in conditions that may come is added; a plan that breaks a limit is worth
+nothing now, but that much later, and moves have to make up for that, too: what soon ends by itself is waited for.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 from ces_core.adjustment.adjustment import Adjustment, Certificate, Decision, Move, Step
 from ces_core.adjustment.disturbance import Disturbance
 from ces_core.adjustment.moves import MOST_ROWS, Moves
+from ces_core.adjustment.outlook import Outlook, check_outlook
 from ces_core.adjustment.running import BrokenLimit, RunningPlan, broken_limits
 from ces_core.adjustment.terms import TaskFacts, Terms, check_facts
 from ces_core.adjustment.valuation import Looked, Valuation
@@ -43,16 +47,27 @@ FAR = 1e6
 """Hops to a node that cannot be reached."""
 
 
-def adjust(problem: Problem, plan: Plan, facts: Mapping[str, TaskFacts], terms: Terms) -> Decision:
+NOTHING_FORESEEN = Outlook()
+
+
+def adjust(
+    problem: Problem,
+    plan: Plan,
+    facts: Mapping[str, TaskFacts],
+    terms: Terms,
+    outlook: Outlook = NOTHING_FORESEEN,
+) -> Decision:
     """What to change of the job that runs by ``plan``. ``problem``: the cluster and the job's wishes as they are now,
-    with the use of all other jobs. ``facts``: by task; what is left out has its defaults.
+    with the use of all other jobs. ``facts``: by task; what is left out has its defaults. ``outlook``: what may come;
+    ``terms.remaining_s`` is then how long the present conditions are expected to last.
 
     Raises ProblemError, naming the field, for a job without goals and for what does not belong together.
     """
     if not problem.has_goals:
         raise ProblemError("job", "has no goals to be adjusted for: name chains, limits or weights of the objective")
     check_facts(problem, facts, terms)
-    return _Adjuster(problem, plan, facts, terms).decision()
+    check_outlook(problem, outlook)
+    return _Adjuster(problem, plan, facts, terms, outlook).decision()
 
 
 @dataclass(frozen=True)
@@ -60,16 +75,19 @@ class _Found:
     step: Step
     problem: Problem
     plan: GoalPlan
-    cost: float
+    charge: float
+    """What its moves cost, less what it is worth later."""
 
     @property
     def worth(self) -> float:
-        return self.plan.value - self.cost
+        return self.plan.value - self.charge
 
 
 class _Adjuster:
-    def __init__(self, problem: Problem, plan: Plan, facts: Mapping[str, TaskFacts], terms: Terms) -> None:
-        self.problem, self.facts, self.terms = problem, facts, terms
+    def __init__(
+        self, problem: Problem, plan: Plan, facts: Mapping[str, TaskFacts], terms: Terms, outlook: Outlook
+    ) -> None:
+        self.problem, self.facts, self.terms, self.outlook = problem, facts, terms, outlook
         self.routes: PathTable = all_paths(problem)
         self.running = RunningPlan.of(problem, plan, self.routes)
         self.broken: tuple[BrokenLimit, ...] = broken_limits(Service(problem), self.running)
@@ -77,6 +95,7 @@ class _Adjuster:
         self.disturbance = Disturbance.of(problem, self.running, self.routes, facts)
         self.budget = terms.budget if self.broken else max(0.0, terms.budget - terms.reserve)
         self.price = self.disturbance.price(terms.remaining_s)
+        self.later = float(outlook.worth(np.array([self.running.assignment]))[0])
         self.best: _Found | None = None
         self.bound = -math.inf
 
@@ -84,12 +103,13 @@ class _Adjuster:
         paths = self.running.known_paths or ()
         return evaluate(self.problem, self.running.assignment, paths, self.running.bandwidth).objective
 
-    @property
-    def above(self) -> float:
-        """What the next step has to be worth."""
+    def _above(self, moves: int) -> float:
+        """What a step with so many moves has to be worth."""
         if self.best is not None:
             return self.best.worth + self.terms.least_gain
-        return -math.inf if self.now is None else self.now + self.terms.least_gain
+        if self.now is not None:
+            return self.now + self.later + self.terms.least_gain
+        return self.later + self.terms.least_gain if moves and self.outlook.ahead else -math.inf
 
     def decision(self) -> Decision:
         self._in_place()
@@ -105,7 +125,7 @@ class _Adjuster:
                 proven = moves if looked_at_all and proven == moves - 1 else proven
             proven = asked if proven == len(self.problem.tasks) else proven
         found = None if self.best is None else self._adjustment(self.best)
-        return Decision(self.broken, self.now, found, Certificate(asked, proven, self.bound))
+        return Decision(self.broken, self.now, found, Certificate(asked, proven, self.bound), self.later)
 
     def _in_place(self) -> None:
         """Other rates, then other paths, with every task on its node."""
@@ -144,7 +164,7 @@ class _Adjuster:
         self, problem: Problem, domain: BoolArray, reference: Reference, kept: tuple[Path, ...] | None = None
     ) -> Looked:
         valuation = Valuation(problem, self.routes, domain, reference, kept)
-        return valuation.best(np.array([self.running.assignment]), np.zeros(1), self.above)
+        return valuation.best(np.array([self.running.assignment]), np.array([-self.later]), self._above(0))
 
     def _move(self, valuation: Valuation, near: BoolArray, moves: int) -> bool:
         """Looks at assignments with this many moves; False where some of them were left out."""
@@ -155,7 +175,7 @@ class _Adjuster:
         chunks = list(some.assignments(moves))
         if chunks:
             rows = np.concatenate(chunks)
-            looked = valuation.best(rows, self._costs(rows), self.above)
+            looked = valuation.best(rows, self._charges(rows), self._above(moves))
             self._take("moves", self.problem, looked)
             if some.complete:
                 self.bound = max(self.bound, looked.bound)
@@ -167,13 +187,14 @@ class _Adjuster:
         for t, nodes in enumerate(every.nodes):
             rows = np.tile(np.array(self.running.assignment, dtype=np.int64), (len(nodes), 1))
             rows[:, t] = nodes
-            promise[t, nodes] = valuation.promise(rows) - self._costs(rows)
+            promise[t, nodes] = valuation.promise(rows) - self._charges(rows)
         return promise
 
-    def _costs(self, rows: IntArray) -> FloatArray:
-        """(M,): of the moves to these assignments, in units of the objective; infinite beyond the budget."""
+    def _charges(self, rows: IntArray) -> FloatArray:
+        """(M,): of the moves to these assignments, in units of the objective, less what they are worth later; infinite
+        beyond the budget."""
         requests = sum(self.disturbance.table[t, rows[:, t]] for t in range(rows.shape[1]))
-        return np.where(requests <= self.budget, requests * self.price, np.inf)
+        return np.where(requests <= self.budget, requests * self.price - self.outlook.worth(rows), np.inf)
 
     def _take(self, step: Step, problem: Problem, looked: Looked) -> None:
         if looked.plan is not None:
@@ -225,6 +246,7 @@ class _Adjuster:
             )
             if old != new
         )
+        cost = sum(move.requests for move in moves) * self.price
         changed = zip(tasks, found.problem.tasks, strict=True)
         return Adjustment(
             step=found.step,
@@ -232,7 +254,8 @@ class _Adjuster:
             objective=found.plan.value,
             moves=moves,
             cpu={after.name: after.cpu for before, after in changed if after.cpu != before.cpu},
-            cost=found.cost,
+            cost=cost,
+            later=cost - found.charge,
         )
 
 

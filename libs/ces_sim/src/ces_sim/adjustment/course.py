@@ -51,11 +51,13 @@ class MoveRecord:
 
 @dataclass
 class Course:
-    """``kept``: by window, whether the deadline was kept; ``answers``: how often the way was
+    """``kept``: by window, whether the deadline was kept; ``standing``: windows that missed it only because a task with
+    state stood still; ``answers``: how often the way was
     asked; ``in_place``: how often it changed something without a move."""
 
     kept: list[bool] = field(default_factory=list)
     records: list[MoveRecord] = field(default_factory=list)
+    standing: int = 0
     answers: int = 0
     in_place: int = 0
 
@@ -99,7 +101,7 @@ def run(way: Way, day: Sequence[Conditions], facts: Mapping[str, TaskFacts]) -> 
         why = now.news(before)
         if missed and missed % MISSED_RUNNING == 0:
             why = (*why, "deadline missed")
-        change = way.answer(problem(now), live.plan, now_s) if why else None
+        change = way.answer(now, live.plan, now_s) if why else None
         course.answers += bool(why)
         if change is not None and change.moves:
             if since is not None:
@@ -117,6 +119,7 @@ def run(way: Way, day: Sequence[Conditions], facts: Mapping[str, TaskFacts]) -> 
             since.compare(now, objective, still)
         kept = objective is not None and not still
         course.kept.append(kept)
+        course.standing += objective is not None and not kept
         missed, before = 0 if kept else missed + 1, now
     return course
 
