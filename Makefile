@@ -141,7 +141,7 @@ histories: install
 # other, each of which misses one of its services for ten minutes.
 ROUNDS ?= 10
 SOAK := tests/e2e/test_killed_services.py tests/e2e/test_killed_points.py tests/e2e/test_killed_postgres.py \
-	tests/e2e/test_killed_resizes.py tests/e2e/test_elastic_torch.py tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py \
+	tests/e2e/test_killed_resizes.py tests/e2e/test_node_scores.py tests/e2e/test_elastic_torch.py tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py \
 	tests/e2e/test_regions.py tests/e2e/test_split_jobs.py tests/e2e/test_compose_regions.py
 soak: histories
 	CES_OUTAGE_S=600 $(BIN)/pytest -q -n 6 tests/e2e/test_outages.py
