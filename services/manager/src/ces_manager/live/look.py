@@ -40,6 +40,7 @@ _LINK_COLUMNS = (
     LinkRow.measured,
     LinkRow.state_reason,
     LinkRow.round_trip_us,
+    LinkRow.delay,
 )
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
@@ -110,7 +111,7 @@ class Looker:
         for source, links in groupby(rows, key=itemgetter(0)):
             beat = self._fresh_beat(source, now)
             usages = {usage.peer: usage for usage in beat[1].links} if beat else {}
-            for src, dst, bandwidth, kind, medium, state, measured, reason, trip_us in links:
+            for src, dst, bandwidth, kind, medium, state, measured, reason, trip_us, delay in links:
                 usage = usages.get(dst)
                 trip_s = usage.round_trip_s if usage else None
                 if trip_s is None and trip_us is not None:
@@ -129,6 +130,7 @@ class Looker:
                     "drops": usage.drops if usage else None,
                     "errors": usage.errors if usage else None,
                     "round_trip_s": trip_s,
+                    "delay": delay,
                 }
         return found
 

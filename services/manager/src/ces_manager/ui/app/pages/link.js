@@ -121,6 +121,7 @@ export default function Link({ path: [, src, dst = ""] }) {
         [t("Dropped packets"), count(link.drops)],
         [t("Errors"), count(link.errors)],
         [t("Round trip"), milliseconds(link.round_trip_s)],
+        link.delay > 0 && [t("Delay, one way, as configured"), milliseconds(link.delay / 1e6)],
         [t("Kind"), link.kind],
         link.medium && [t("Medium"), html`<${Name}>${link.medium}<//>, ${rate(media.value.get(link.medium))}`],
       ]}

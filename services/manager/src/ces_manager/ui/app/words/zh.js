@@ -34,6 +34,8 @@ export default {
   cpu: "CPU", memory: "内存", gpu: "GPU", bandwidth: "带宽", fit: "适配", priority: "优先级", waiting: "等待", share: "份额",
   "1 core": "1 核", "{n} cores": "{n} 核",
 
+  "Delay, one way, as configured": "单向时延（按配置）",
+
   // The frame
   "No connection": "没有连接",
   "The manager does not answer.": "管理服务没有应答。",
