@@ -80,7 +80,9 @@ def audit(world: World) -> None:
         job = jobs_[row.job]
         coming = row.attempt == job.attempt + 1  # held for another size
         beside = row.attempt == 0 and job.move is not None and row.state == "pending"  # held for a task that moves
-        current = row.attempt == job.attempt or beside or (coming and job.next_size is not None and row.state == "pending")
+        current = (
+            row.attempt == job.attempt or beside or (coming and job.next_size is not None and row.state == "pending")
+        )
         assert current, "something is held for a former attempt"
         assert job.live
         assert job.state != "suspended" or row.cpu == 0

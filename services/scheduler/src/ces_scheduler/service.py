@@ -39,6 +39,7 @@ from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.elsewhere import places_elsewhere
 from ces_scheduler.live_policy import LivePolicy
+from ces_scheduler.move_paths import moving
 from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.preemptions import Preemptions
@@ -66,6 +67,7 @@ EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers 
     subjects.events("cpu", "committed"),
     subjects.events("cpu", "released"),
     subjects.events("resize", "ended"),
+    subjects.events("move", "changed"),
     *(subjects.events("job", state) for state in (*JOB_WAITS, JobState.ELSEWHERE, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
@@ -130,8 +132,9 @@ class Scheduler:
 
     async def run(self) -> None:
         await self._warm_up()
-        asked = {"plan": self._dry_run, "queue": self._queue, "speed": self._speed, "drain": self._drain}
-        for name, answer in {**asked, "split": splitting(self._placing)}.items():
+        asked = {"split": splitting(self._placing), "move": moving(self.reader, self._offer)}
+        asked |= (("plan", self._dry_run), ("queue", self._queue), ("speed", self._speed), ("drain", self._drain))
+        for name, answer in asked.items():
             await self._bus.serve(subjects.rpc(SERVICE, name), answer, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s

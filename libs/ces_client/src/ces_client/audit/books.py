@@ -220,8 +220,7 @@ class Books:
         self._check(promises.STEP, wrong_allocation_step(who, known, job, data))
         if state == "running":
             others = [self.allocations[each] for each in sorted(job.live)]
-            left = None if job.move is None else job.move.old
-            self._check(promises.TWICE, runs_twice(who, known, others, left))
+            self._check(promises.TWICE, runs_twice(who, known, others, job.move.old if job.move else None))
         was, known.state, known.incarnation = known.live, state, data["incarnation"]
         if known.live != was:
             self._hold(known, 1 if known.live else -1)
