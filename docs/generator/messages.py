@@ -12,6 +12,7 @@ from ces_common.messages import (
     desired,
     events,
     identities,
+    moves,
     plans,
     queries,
     records,
@@ -136,6 +137,7 @@ def _queries() -> str:
         (subjects.secrets(NODE), "agent", "manager", secrets.SecretsQuery, secrets.TaskSecrets),
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
+        (subjects.rpc("scheduler", "move"), "manager", "scheduler", moves.MoveQuery, moves.MoveAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
         (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
@@ -155,7 +157,8 @@ def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
     modules = (events, plans, desired, reports, confinement, checkpoints, queries, records, traces)
     in_modules = [each for module in modules for each in _of(module)]
-    also = [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
+    also = [moves.MoveCommitted, moves.MoveChanged, moves.MoveQuery, moves.MoveAnswer]
+    also += [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 
 

@@ -32,6 +32,7 @@ MINE, OTHER = "red", "blue"
 BODIES: dict[str, Any] = {
     "/v1/jobs": JOB,
     "/v1/plans": JOB,
+    "/v1/jobs/{job}/moves": {"task": "w-0", "to": "n1"},
     "/v1/topology": {"links": []},
     "/v1/nodes/tokens": {},
     "/v1/tokens": {"name": "another", "role": "operator"},

@@ -53,6 +53,13 @@ def beside(tx: ReadTx, move: MoveRow) -> AllocationRow | None:
     return row if row is not None and row.attempt == ASIDE else None
 
 
+def all_beside(tx: ReadTx, row: JobRow) -> Sequence[AllocationRow]:
+    """The same, with what holds an address and no more."""
+    of_job = (AllocationRow.job == row.id) & (AllocationRow.attempt == ASIDE)
+    query = select(AllocationRow).where(of_job, AllocationRow.state.in_(LIVE_STATES))
+    return tx.session.scalars(query.order_by(AllocationRow.id)).all()
+
+
 def flows_beside(tx: ReadTx, job: str) -> Sequence[ReservationRow]:
     """In order of their numbers."""
     query = select(ReservationRow).where(ReservationRow.job == job, ReservationRow.attempt == ASIDE)
@@ -173,12 +180,21 @@ def _tell(tx: WriteTx, row: JobRow, move: MoveRow, previous: MoveState, dropped:
         job=row.id,
         attempt=move.attempt,
         task=move.task,
+        allocation=_present(move, previous),
         previous=previous,
         state=move.state,
         reason=None if move.state is S.DONE else move.reason,
         dropped=list(dropped),
     )
     tx.emit("move", "changed", move.id, changed, job=row.id)
+
+
+def _present(move: MoveRow, previous: MoveState) -> str:
+    """The task's allocation in the state that it has reached."""
+    last = previous if move.state in OVER else move.state
+    if last in (S.STARTING, S.CLEARING):
+        return move.new
+    return move.back if last is S.RETURNING else move.old
 
 
 def _put_aside(tx: WriteTx, name: str) -> None:
