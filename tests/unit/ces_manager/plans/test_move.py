@@ -29,7 +29,6 @@ def running(world: World, **more: object) -> str:
     [
         ("w-9", "c", Invalid, "task: job apart has no task w-9; its tasks are w-0, w-1"),
         ("w-0", "z", Invalid, "to: no node z; ces get nodes lists them"),
-        ("w-0", "a", Invalid, "to: w-0 runs on a already; name another node"),
     ],
 )
 def test_a_refusal_names_the_field_and_a_remedy(
@@ -52,6 +51,13 @@ def test_jobs_whose_tasks_cannot_move_one_by_one_are_refused(world: World) -> No
     world.run(growing, ["a", "b"])
     with pytest.raises(Conflict, match="is malleable"):
         ask(world, growing, "w-0", "c")
+
+
+def test_asking_again_does_no_harm(world: World) -> None:
+    job = running(world)
+    assert ask(world, job, "w-0", "a") == "w-0 of job apart runs on a already"
+    assert ask(world, job, "w-0", "c") is None
+    assert ask(world, job, "w-0", "c") == "w-0 of job apart is being moved to c already"
 
 
 def test_one_move_of_a_job_at_a_time(world: World) -> None:

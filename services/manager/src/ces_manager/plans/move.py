@@ -27,7 +27,7 @@ from ces_manager.plans.residual import residual_of
 
 
 def check_movable(tx: ReadTx, job: str, asked: MoveRequest) -> list[Flow] | None:
-    """The flows of the task that is to move; None where this move is under way already. Raises NotFound, Conflict,
+    """The flows of the task that is to move; None where it is there, or on its way. Raises NotFound, Conflict,
     Invalid."""
     row = job_row(tx, job)
     move = move_of(tx, row)
@@ -39,6 +39,8 @@ def check_movable(tx: ReadTx, job: str, asked: MoveRequest) -> list[Flow] | None
         )
     _check_job(row)
     task, allocation = _of_task(tx, row, asked.task)
+    if allocation.node == asked.to:
+        return None
     if task.user is not None:
         raise Invalid(
             "task", f"{task.name} runs at the access node of user {task.user}; where that is, the job file says"
@@ -47,8 +49,6 @@ def check_movable(tx: ReadTx, job: str, asked: MoveRequest) -> list[Flow] | None
         raise Invalid("task", f"{task.name} has GPU cards, and tasks with cards are not moved; place the job anew")
     if tx.session.get(NodeRow, asked.to) is None:
         raise Invalid("to", f"no node {asked.to}; ces get nodes lists them")
-    if allocation.node == asked.to:
-        raise Invalid("to", f"{task.name} runs on {asked.to} already; name another node")
     if allocation.state is not AllocationState.RUNNING:
         raise Conflict(f"{task.name} is {allocation.state.value}; only a task that runs can be moved")
     return [flow for flow in row.flows if task.name in (flow.src, flow.dst)]
@@ -60,7 +60,7 @@ def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowP
     flows = check_movable(tx, job, asked)
     row = job_row(tx, job)
     if flows is None:
-        return f"{asked.task} of job {row.name} is being moved to {asked.to} already"
+        return f"{asked.task} of job {row.name} {'runs on' if row.move is None else 'is being moved to'} {asked.to} already"
     task, old = _of_task(tx, row, asked.task)
     places = {each.task: each.node for each in allocations_of(tx, [row])[row.id]}
     places |= {flow.src: node for flow in flows if (node := flow.data_node) is not None}
