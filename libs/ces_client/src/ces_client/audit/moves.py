@@ -69,7 +69,11 @@ class Moves:
             self._give_up(job, move, data["dropped"])
             return
         legal = data["previous"] == move.state and (state == "failed" or state in MOVE_STEPS.get(move.state, ()))
-        wrong = [] if legal else [f"the move of {move.new.task} goes from {data['previous']} to {state}"]
+        wrong = (
+            []
+            if legal
+            else [f"the move of {move.new.task} goes from {data['previous']} to {state}, and was {move.state}"]
+        )
         self._shared.check(promises.STEP, wrong)
         before, move.state = move.state, state
         if state == "carrying":

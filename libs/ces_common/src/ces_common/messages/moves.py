@@ -73,10 +73,10 @@ class MoveCommitted(Message):
 
 
 class MoveChanged(Message):
-    """A move went on, or is over. ``allocation``: the task's from now on. With ``starting`` the task's allocation is the new one, and its flows have what was
-    held for them, which holds what they had; ``returning`` is the way back. Once it is over, nothing is held beside
-    what the job has. ``dropped``: allocations that are held no longer, since their node is lost; the state is the same
-    then."""
+    """A move went on, or is over. ``allocation``: the task's from now on. With ``starting`` the task's allocation is
+    the new one, and its flows have what was held for them, which holds what they had; ``returning`` is the way back.
+    Once it is over, nothing is held beside what the job has. ``dropped``: allocations that are held no longer, since
+    their node is lost; the state is the same then."""
 
     move: str
     job: str

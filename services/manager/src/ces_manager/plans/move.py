@@ -60,7 +60,8 @@ def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowP
     flows = check_movable(tx, job, asked)
     row = job_row(tx, job)
     if flows is None:
-        return f"{asked.task} of job {row.name} {'runs on' if row.move is None else 'is being moved to'} {asked.to} already"
+        said = "runs on" if row.move is None else "is being moved to"
+        return f"{asked.task} of job {row.name} {said} {asked.to} already"
     task, old = _of_task(tx, row, asked.task)
     places = {each.task: each.node for each in allocations_of(tx, [row])[row.id]}
     places |= {flow.src: node for flow in flows if (node := flow.data_node) is not None}
