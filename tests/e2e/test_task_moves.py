@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from fault_cluster import FaultCluster, recorded_job, wait_for
 
 from ces_common.messages.api import JobView, TaskView
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
+SENDING_S = 12
 
 
 def held_job(cluster: FaultCluster, name: str, hold: Path) -> str:
@@ -33,8 +37,10 @@ def free_node(cluster: FaultCluster, job: str) -> str:
 
 
 def moved(cluster: FaultCluster, job: str, node: str) -> bool:
-    view = view_of(cluster, job)
-    return view.move is not None and (view.move.destination, view.move.state) == (node, "done")
+    move = view_of(cluster, job).move
+    assert move is not None
+    assert move.destination != node or move.state not in ("kept", "failed"), cluster.story(job)
+    return (move.destination, move.state) == (node, "done")
 
 
 def test_a_task_moves_while_its_job_runs(cluster: FaultCluster, open_folder: Path) -> None:
@@ -78,3 +84,32 @@ def test_the_manager_dies_between_two_steps(cluster: FaultCluster, open_folder: 
     view = cluster.finish(job)
     assert (view.attempt, view.restarts) == (1, 0)
     assert [life.task for life in cluster.lives(job)].count("w-0") == 1 + len(faults)
+
+
+def test_an_application_loses_no_request_while_its_detector_moves(cluster: FaultCluster) -> None:
+    """A camera asks it 30 times a second, and again where no answer comes."""
+    file = yaml.safe_load((EXAMPLES / "compute.yaml").read_text()) | {"restart": {"scope": "task"}}
+    for group in file["tasks"]:
+        group["command"] += ["--seconds", str(SENDING_S), "--again", "1"]
+    for each in file["requests"]:
+        each["rate"] = 30
+    job = cluster.submit(file)
+    cluster.await_state(job, "running")
+    wait_for(lambda: [count["answers"] > 15 for count in counts(cluster, job)] == [True], "requests are answered")
+    node = free_node(cluster, job)
+    cluster.client.jobs.move(job, "detect-0", to=node)
+    wait_for(lambda: moved(cluster, job, node), "it runs there")
+    before = counts(cluster, job)
+    view = cluster.finish(job, timeout_s=120)
+    after = counts(cluster, job)
+    print(before, after)
+    assert (view.attempt, view.restarts, task(view, "detect-0").node) == (1, 0, node)
+    assert all(count["lost"] == 0 and count["sent"] == count["answers"] for count in after)
+    assert sum(count["sent"] for count in after) > sum(count["sent"] for count in before)
+
+
+def counts(cluster: FaultCluster, job: str) -> list[dict[str, int]]:
+    """Of each class of requests, as its sender tells."""
+    lines = [each.progress or {} for each in view_of(cluster, job).placement]
+    told = [line.get("result") or line.get("progress", line) for line in lines]
+    return [counted for each in told for counted in each.get("requests", {}).values()]

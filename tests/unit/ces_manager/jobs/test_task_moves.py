@@ -74,6 +74,7 @@ def test_a_task_that_cannot_start_there_goes_back(world: World, job: str, how: s
     start_there(world, job)
     says(world, place(world, job, TASK), how, None if how == "refused" else 1)
     assert state(world, job) == "returning"
+    assert view(world, job).reason == "w-0 did not start on c" + ("" if how == "refused" else " (exit code 1)")
     back = place(world, job, TASK)
     assert (back.node, back.state) == ("a", AllocationState.PENDING)
     assert sorted(flow.path for flow in world.job(job).reserved) == [["a", "b"], ["b", "a"]]
@@ -220,4 +221,5 @@ def test_a_task_that_fails_before_it_is_told_to_end_stays_and_starts_again(world
     ask(world, job, TASK, "c")
     says(world, place(world, job, TASK), "exited", 1)
     assert (state(world, job), held_beside(world, job)) == ("kept", (0, 0))
+    assert view(world, job).reason == "w-0 ended by itself on a"
     assert (place(world, job, TASK).incarnation, world.job(job).restarts) == (2, 1)

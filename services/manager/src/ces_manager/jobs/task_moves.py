@@ -71,7 +71,7 @@ def settle(tx: WriteTx, row: JobRow, course: Course) -> bool:
     runs nowhere now."""
     move = move_of(tx, row)
     while move is not None and (fact := _fact(tx, move, course.members)) is not None:
-        step(tx, row, move, fact)
+        step(tx, row, move, fact, _why(move, fact, course.members))
         if move.state in OVER:
             return move.state is S.FAILED
     return False
@@ -139,6 +139,17 @@ def _fact(tx: ReadTx, move: MoveRow, members: Mapping[str, Member]) -> MoveFact 
                 return F.OLD_FAILED
             return F.OLD_RUNS if _state(members, move.back) in _RAN else None
     return None
+
+
+def _why(move: MoveRow, fact: MoveFact, members: Mapping[str, Member]) -> str | None:
+    """What is told of a fact by which a move comes to nothing."""
+    if fact is F.OLD_FAILED and move.state is S.RESERVED:
+        return f"{move.task} ended by itself on {move.source}"
+    if fact is not F.NEW_FAILED or move.new not in members:
+        return None
+    new = members[move.new]
+    code = "" if new.exit_code is None else f" (exit code {new.exit_code})"
+    return f"{move.task} did not start on {move.destination}{code}" + (f": {new.reason}" if new.reason else "")
 
 
 def _state(members: Mapping[str, Member], name: str) -> AllocationState | None:
