@@ -73,7 +73,7 @@ WANTS: dict[MoveState, Wants] = {
     S.CARRYING: Wants(carries=True),
     S.STARTING: Wants(new=True, flows_to_new=True),
     S.CLEARING: Wants(),
-    S.RETURNING: Wants(old=True),
+    S.RETURNING: Wants(old=True, destination=False),
     S.DONE: Wants(new=True, flows_to_new=True, source=False),
     S.KEPT: Wants(old=True, destination=False),
     S.FAILED: Wants(source=False, destination=False),
