@@ -13,6 +13,7 @@ from ces_common.messages import (
     events,
     identities,
     plans,
+    policies,
     queries,
     records,
     reports,
@@ -137,6 +138,7 @@ def _queries() -> str:
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
+        (subjects.rpc("scheduler", "policy"), "manager", "scheduler", policies.PolicyQuery, policies.PolicyAnswer),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
         (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
         (subjects.spans(NODE), "agent", "manager", traces.SpanBatch, None),
@@ -153,7 +155,7 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    modules = (events, plans, desired, reports, confinement, checkpoints, queries, records, traces)
+    modules = (events, plans, desired, reports, confinement, checkpoints, queries, policies, records, traces)
     in_modules = [each for module in modules for each in _of(module)]
     also = [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]

@@ -19,6 +19,7 @@ from rest_api import JOB, Api, join
 from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.events import QueueStatus, Score
+from ces_common.messages.policies import PolicyAnswer
 from ces_common.messages.queries import PlanAnswer, QueueAnswer
 from ces_common.rates import SenderRate
 from ces_common.roles import Role
@@ -102,6 +103,7 @@ async def shop(api: Api) -> Shop:
     forecast = PlanAnswer(feasible=False, version=1, solver="search", held_by=both)
     await _answers(api, "queue", QueueAnswer(version=1, statuses=line))
     await _answers(api, "plan", forecast)
+    await _answers(api, "policy", PolicyAnswer())
     for tenant in (MINE, OTHER):
         put = await api.http.put(f"/v1/secrets/secret-of-{tenant}?tenant={tenant}", json={"value": "aHVzaA=="})
         assert put.status_code == 200

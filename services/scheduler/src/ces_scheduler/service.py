@@ -41,6 +41,7 @@ from ces_scheduler.elsewhere import places_elsewhere
 from ces_scheduler.live_policy import LivePolicy
 from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
+from ces_scheduler.policy_versions import telling
 from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
 from ces_scheduler.resizes import Resizes
@@ -131,7 +132,9 @@ class Scheduler:
     async def run(self) -> None:
         await self._warm_up()
         asked = {"plan": self._dry_run, "queue": self._queue, "speed": self._speed, "drain": self._drain}
-        for name, answer in {**asked, "split": splitting(self._placing)}.items():
+        versions = telling(None if self._live is None else self._live.folder)
+        others = {"split": splitting(self._placing), "policy": versions}
+        for name, answer in {**asked, **others}.items():
             await self._bus.serve(subjects.rpc(SERVICE, name), answer, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s

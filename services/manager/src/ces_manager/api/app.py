@@ -18,6 +18,7 @@ from ces_manager.api import (
     energy,
     etags,
     jobs,
+    policy,
     problems,
     regions,
     secrets,
@@ -36,7 +37,7 @@ from ces_manager.api.pages import page_routes
 
 ROUTERS = (
     *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router, energy.router),
-    *(regions.router, tokens.router, sessions.router, secrets.router, work.router),
+    *(regions.router, tokens.router, sessions.router, secrets.router, work.router, policy.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
 LEVEL = 1  # of nine: the manager has other things to do

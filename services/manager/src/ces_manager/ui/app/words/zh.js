@@ -4,6 +4,7 @@ import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import learned from "./zh_learned.js";
 import map from "./zh_map.js";
+import policy from "./zh_policy.js";
 import regions from "./zh_regions.js";
 import replay from "./zh_replay.js";
 import requests from "./zh_requests.js";
@@ -18,6 +19,7 @@ export default {
   ...jobs,
   ...learned,
   ...map,
+  ...policy,
   ...regions,
   ...replay,
   ...requests,
