@@ -9,6 +9,7 @@ from ces_common import subjects
 from ces_common.messages import (
     checkpoints,
     confinement,
+    decompositions,
     desired,
     events,
     identities,
@@ -139,6 +140,13 @@ def _queries() -> str:
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
         (subjects.rpc("scheduler", "policy"), "manager", "scheduler", policies.PolicyQuery, policies.PolicyAnswer),
+        (
+            subjects.rpc("scheduler", "decompose"),
+            "manager",
+            "scheduler",
+            decompositions.DecompositionQuery,
+            decompositions.DecompositionAnswer,
+        ),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
         (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
         (subjects.spans(NODE), "agent", "manager", traces.SpanBatch, None),
@@ -155,8 +163,20 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    modules = (events, plans, desired, reports, confinement, checkpoints, queries, policies, records, traces)
-    in_modules = [each for module in modules for each in _of(module)]
+    modules = (
+        events,
+        plans,
+        desired,
+        reports,
+        confinement,
+        checkpoints,
+        queries,
+        policies,
+        decompositions,
+        records,
+        traces,
+    )
+    in_modules = [each for module in (*modules, records, traces) for each in _of(module)]
     also = [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 

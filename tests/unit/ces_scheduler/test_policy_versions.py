@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from evolving_policies import NOON, added, begun
@@ -12,13 +14,15 @@ from ces_common.messages.policies import PolicyAnswer
 from ces_core.evolution.folder import STATE, EvolutionFolder
 from ces_core.evolution.pairing import Pair
 from ces_core.evolution.state import BASE
+from ces_scheduler.live_policy import LivePolicy
 from ces_scheduler.policy_versions import UNREADABLE, telling
 
 LATER = NOON + 60.0
 
 
 async def told(folder: EvolutionFolder | None) -> PolicyAnswer:
-    answer = telling(folder, lambda: LATER)
+    live = None if folder is None else cast(LivePolicy, SimpleNamespace(folder=folder))
+    answer = telling(live, lambda: LATER)
     raw = [await answer(Message("ces.v1.rpc.scheduler.policy", b"{}")) for _ in range(2)]
     assert raw[0] == raw[1], "what is kept of comparisons says the same"
     return PolicyAnswer.model_validate_json(raw[0])

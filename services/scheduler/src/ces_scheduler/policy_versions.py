@@ -19,17 +19,19 @@ from ces_common.messages.policies import (
     PolicyVersion,
 )
 from ces_core.evolution.confidence import interval
-from ces_core.evolution.folder import EvolutionFolder, FolderError
+from ces_core.evolution.folder import FolderError
 from ces_core.evolution.gate import Pairs, Verdict
 from ces_core.evolution.standing import Comparisons, Standing, role_of, standing
 from ces_core.evolution.state import Version
+from ces_scheduler.live_policy import LivePolicy
 
 log = structlog.get_logger()
 UNREADABLE = "the folder of versions cannot be read: the scheduler's log says why"  # where it is, viewers need not know
 
 
-def telling(folder: EvolutionFolder | None, now: Callable[[], float] = time.time) -> RequestHandler:
-    """Answers a PolicyQuery. ``folder``: None where no policy evolves. ``now``: Unix time."""
+def telling(live: LivePolicy | None, now: Callable[[], float] = time.time) -> RequestHandler:
+    """Answers a PolicyQuery. ``live``: None where no policy evolves. ``now``: Unix time."""
+    folder = None if live is None else live.folder
     pairs = None if folder is None else Comparisons(folder)
     reading = asyncio.Lock()  # many who look at once cost no more than one
 

@@ -36,6 +36,7 @@ from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, start
 from ces_scheduler.cycle_trace import CycleTrace
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
+from ces_scheduler.decomposition_requests import dividing
 from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.elsewhere import places_elsewhere
 from ces_scheduler.live_policy import LivePolicy
@@ -132,8 +133,7 @@ class Scheduler:
     async def run(self) -> None:
         await self._warm_up()
         asked = {"plan": self._dry_run, "queue": self._queue, "speed": self._speed, "drain": self._drain}
-        versions = telling(None if self._live is None else self._live.folder)
-        others = {"split": splitting(self._placing), "policy": versions}
+        others = {"split": splitting(self._placing), "policy": telling(self._live), "decompose": dividing()}
         for name, answer in {**asked, **others}.items():
             await self._bus.serve(subjects.rpc(SERVICE, name), answer, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)

@@ -1,6 +1,7 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
 import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
+import divided from "./zh_divided.js";
 import jobs from "./zh_jobs.js";
 import learned from "./zh_learned.js";
 import map from "./zh_map.js";
@@ -16,6 +17,7 @@ import trace from "./zh_trace.js";
 export default {
   ...audit,
   ...curves,
+  ...divided,
   ...jobs,
   ...learned,
   ...map,
