@@ -176,7 +176,7 @@ def models() -> list[type[Message]]:
         records,
         traces,
     )
-    in_modules = [each for module in (*modules, records, traces) for each in _of(module)]
+    in_modules = [each for module in modules for each in _of(module)]
     also = [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 

@@ -6,7 +6,12 @@ from rest_api import Api
 
 from ces_common import subjects
 from ces_common.bus.port import Message
-from ces_common.messages.decompositions import MOST_PREVIEWED, DecompositionAnswer, DecompositionQuery
+from ces_common.messages.decompositions import (
+    MOST_EDGES_PREVIEWED,
+    MOST_PREVIEWED,
+    DecompositionAnswer,
+    DecompositionQuery,
+)
 
 GRAPH = "graph:\n  name: g\n  vertices:\n    - {name: one}\n    - {name: two, class: matrix}\n"
 YAML = {"Content-Type": "application/yaml"}
@@ -37,3 +42,35 @@ async def test_what_is_wrong_or_too_large_is_refused_by_field(api: Api) -> None:
     assert large.status_code == 422
     assert large.json()["errors"][0]["field"] == "graph.vertices"
     assert large.json()["errors"][0]["problem"].endswith("use `ces decompose`")
+
+
+async def test_who_asks_too_often_or_while_others_are_served_is_told_to_wait(api: Api) -> None:
+    answer = await api.http.post("/v1/decompositions", content=GRAPH, headers=YAML)
+    assert answer.status_code == 503
+    assert "no scheduler is there, or an older one" in answer.json()["detail"]
+    told = DecompositionAnswer(busy=True, refusal="other graphs are being divided").encode()
+
+    async def say(_: Message) -> bytes:
+        return told
+
+    await api.bus.serve(subjects.rpc("scheduler", "decompose"), say)
+    answer = await api.http.post("/v1/decompositions", content=GRAPH, headers=YAML)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+    told = b'{"parts": 7}'
+    answer = await api.http.post("/v1/decompositions", content=GRAPH, headers=YAML)
+    assert (answer.status_code, answer.json()["detail"]) == (
+        503,
+        "the scheduler answers with what cannot be read; the manager's log says more",
+    )
+    codes = [(await api.http.post("/v1/decompositions", content=GRAPH, headers=YAML)).status_code for _ in range(5)]
+    assert codes[-1] == 429, "not more than so many at once"
+
+
+async def test_edges_are_bounded_too(api: Api) -> None:
+    names = [f"v{number}" for number in range(60)]
+    pairs = [(a, b) for a in names for b in names if a != b][: MOST_EDGES_PREVIEWED + 1]
+    rate = {"min": "1Mbit", "max": "1Mbit"}
+    graph = {"name": "g", "vertices": [{"name": name} for name in names]}
+    graph["edges"] = [{"src": a, "dst": b, "bandwidth": rate} for a, b in pairs]
+    answer = await api.http.post("/v1/decompositions", json={"graph": graph})
+    assert answer.json()["errors"][0]["field"] == "graph.edges"

@@ -26,4 +26,4 @@ async def test_an_answer_that_cannot_be_read_is_none(api: Api) -> None:
         return b'{"versions": 7}'
 
     await api.bus.serve(subjects.rpc("scheduler", "policy"), say)
-    assert (await api.http.get("/v1/policy")).json()["remark"] == "the scheduler does not answer"
+    assert (await api.http.get("/v1/policy")).json()["remark"].startswith("the scheduler does not answer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from evolving_policies import NOON, added, begun
@@ -14,6 +14,7 @@ from ces_common.messages.policies import PolicyAnswer
 from ces_core.evolution.folder import STATE, EvolutionFolder
 from ces_core.evolution.pairing import Pair
 from ces_core.evolution.state import BASE
+from ces_scheduler import policy_versions
 from ces_scheduler.live_policy import LivePolicy
 from ces_scheduler.policy_versions import UNREADABLE, telling
 
@@ -47,7 +48,7 @@ async def test_a_candidate_is_told_with_its_interval_and_with_what_speaks_agains
     folder.keep(folder.candidacy("v2", folder.state()), pairs(0.02, 60))
     answer = await told(folder)
     assert (answer.live, answer.former, answer.solver) == (BASE, None, "imitation-greedy")
-    assert [(each.name, each.role) for each in answer.versions] == [("v2", "candidate"), ("v1", "candidate")]
+    assert [(each.name, each.role) for each in answer.versions] == [("v2", "candidate"), ("v1", "passed over")]
     newest, oldest = answer.versions
     assert newest.gain is not None
     assert newest.gain.mean == pytest.approx(0.0205)
@@ -55,7 +56,7 @@ async def test_a_candidate_is_told_with_its_interval_and_with_what_speaks_agains
     assert newest.gain.decisions == 60
     assert newest.gain.slower == pytest.approx(1.1)
     assert newest.against[0] == "60 decisions are compared, and 100 are least"
-    assert (oldest.gain, oldest.against[0]) == (None, "0 decisions are compared, and 100 are least")
+    assert (oldest.gain, oldest.against) == (None, [])
 
 
 async def test_the_live_one_is_told_beside_the_one_that_would_come_back(folder: EvolutionFolder) -> None:
@@ -79,3 +80,20 @@ async def test_a_folder_that_cannot_be_read_is_told_without_its_path(folder: Evo
     answer = await told(folder)
     assert (answer.evolves, answer.remark) == (True, UNREADABLE)
     assert str(folder.path) not in UNREADABLE
+
+
+async def test_what_no_answer_can_say_is_no_answer(folder: EvolutionFolder) -> None:
+    folder.change(lambda state: state.promoted("v" * 200, NOON, "gain"))
+    assert (await told(folder)).remark == UNREADABLE
+
+
+async def test_the_newest_are_told_and_the_others_not_read(folder: EvolutionFolder, monkeypatch: Any) -> None:
+    monkeypatch.setattr(policy_versions, "MOST_VERSIONS", 2)
+    for number in range(4):
+        added(folder, made_s=NOON + number)
+    read = []
+    pairs = EvolutionFolder.pairs
+    monkeypatch.setattr(EvolutionFolder, "pairs", lambda self, file: read.append(file.name) or pairs(self, file))
+    answer = await told(folder)
+    assert [each.name for each in answer.versions] == ["v4", "v3"]
+    assert len(read) == 2

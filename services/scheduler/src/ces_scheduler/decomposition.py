@@ -1,10 +1,8 @@
-"""``python -m ces_scheduler.decomposition``: divides an application's graph. A DecompositionQuery comes as JSON on
-standard input, and its answer goes to standard output. A process of its own, so that decisions never wait for it."""
+"""An application's graph divided into the tasks of a job, as the dashboard previews it. Pure."""
 
 from __future__ import annotations
 
-import os
-import sys
+import json
 
 from pydantic import ValidationError
 
@@ -26,6 +24,8 @@ from ces_core.decomposition.ways import Made, Way, Wish, asked_for, job_parts, l
 
 LEVEL_S = 2.0
 """For one level; what was found by then counts."""
+LARGEST_JOB = 2**20
+"""Bytes of the job file as JSON; every part runs, and so repeats, what ``graph.run`` says."""
 
 
 def decomposed(query: DecompositionQuery, limit_s: float = LEVEL_S) -> DecompositionAnswer:
@@ -44,7 +44,7 @@ def decomposed(query: DecompositionQuery, limit_s: float = LEVEL_S) -> Decomposi
     own = [_level(by, made, made is chosen) for made in levels.made]
     own += [DividedLevel(name=by, parts=count, note=reason) for count, reason in levels.missing.items()]
     count = len(chosen.parts.members)
-    others = [_other(each, graph) for each in rivals(division(graph, limits(count)), count) if each.name != "metis"]
+    others = [_other(each, graph) for each in rivals(division(graph, limits(count)), count, metis=False)]
     asked = job_parts(chosen.parts, by)
     names = names_of(asked)
     parts = [
@@ -52,8 +52,13 @@ def decomposed(query: DecompositionQuery, limit_s: float = LEVEL_S) -> Decomposi
         for name, p in zip(names, asked, strict=True)
     ]
     traffic = [PartTraffic(src=names[f.src], dst=names[f.dst], min=f.min, max=f.max) for f in chosen.parts.flows]
+    nearest = query.parts is not None and query.parts != count
     answer = DecompositionAnswer(
-        levels=sorted(own, key=lambda each: each.parts), others=others, parts=parts, traffic=traffic
+        levels=sorted(own, key=lambda each: each.parts),
+        others=others,
+        parts=parts,
+        traffic=traffic,
+        note=f"there is no level of {query.parts} parts: this is the nearest" if nearest else None,
     )
     return answer.model_copy(update=_job(source, chosen.parts, by))
 
@@ -67,7 +72,12 @@ def _job(source: ApplicationGraph, parts: Parts, by: Way) -> dict[str, object]:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
         return {"remark": f"the parts make no valid job: {field}: {plain_problem(first)}"}
-    return {"job": job.model_dump(mode="json", exclude_defaults=True)}
+    file = job.model_dump(mode="json", exclude_defaults=True)
+    size = len(json.dumps(file))
+    if size > LARGEST_JOB:
+        remedy = "shorten graph.run, or ask for fewer parts"
+        return {"remark": f"the job file would have {size} bytes, above {LARGEST_JOB}: {remedy}"}
+    return {"job": file}
 
 
 def _level(by: Way, made: Made, chosen: bool) -> DividedLevel:
@@ -95,13 +105,3 @@ def _other(rival: Rival, graph: Graph) -> DividedLevel:
 def _share(cut: float, graph: Graph) -> float | None:
     whole = sum(edge.max for edge in graph.edges)
     return cut / whole if whole else None
-
-
-def main() -> None:
-    os.nice(19)
-    query = DecompositionQuery.model_validate_json(sys.stdin.buffer.read())
-    sys.stdout.buffer.write(decomposed(query).encode())
-
-
-if __name__ == "__main__":
-    main()

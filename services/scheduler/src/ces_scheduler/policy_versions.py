@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,34 +20,46 @@ from ces_common.messages.policies import (
     PolicyVersion,
 )
 from ces_core.evolution.confidence import interval
-from ces_core.evolution.folder import FolderError
 from ces_core.evolution.gate import Pairs, Verdict
 from ces_core.evolution.standing import Comparisons, Standing, role_of, standing
 from ces_core.evolution.state import Version
 from ces_scheduler.live_policy import LivePolicy
 
 log = structlog.get_logger()
+FRESH_S = 2.0
+"""An answer serves everybody for so long."""
 UNREADABLE = "the folder of versions cannot be read: the scheduler's log says why"  # where it is, viewers need not know
 
 
 def telling(live: LivePolicy | None, now: Callable[[], float] = time.time) -> RequestHandler:
     """Answers a PolicyQuery. ``live``: None where no policy evolves. ``now``: Unix time."""
     folder = None if live is None else live.folder
-    pairs = None if folder is None else Comparisons(folder)
-    reading = asyncio.Lock()  # many who look at once cost no more than one
+    if folder is None:
+        return _none
+    pairs = Comparisons(folder, MOST_VERSIONS + 1)
+    reading = asyncio.Lock()
+    told, until = b"", -math.inf
+
+    def read() -> bytes:
+        try:
+            return answer_of(standing(folder, now(), pairs, MOST_VERSIONS)).encode()
+        except (OSError, ValueError, OverflowError) as error:  # FolderError among them, and what no answer can say
+            log.error("the versions of the policy cannot be told", reason=type(error).__name__, folder=str(folder.path))
+            return PolicyAnswer(evolves=True, remark=UNREADABLE).encode()
 
     async def answer(_: Message) -> bytes:
-        if folder is None:
-            return PolicyAnswer().encode()
-        async with reading:
-            try:
-                known = await asyncio.to_thread(standing, folder, now(), pairs)
-            except (FolderError, OSError) as error:
-                log.error("the versions of the policy cannot be told", reason=str(error))
-                return PolicyAnswer(evolves=True, remark=UNREADABLE).encode()
-        return answer_of(known).encode()
+        nonlocal told, until
+        async with reading:  # many who look at once cost no more than one
+            if time.monotonic() >= until:
+                told = await asyncio.to_thread(read)
+                until = time.monotonic() + FRESH_S
+            return told
 
     return answer
+
+
+async def _none(_: Message) -> bytes:
+    return PolicyAnswer().encode()
 
 
 def answer_of(known: Standing) -> PolicyAnswer:
@@ -59,7 +72,7 @@ def answer_of(known: Standing) -> PolicyAnswer:
         frozen=state.frozen,
         promoted_at=None if state.promoted_s is None else _time(state.promoted_s),
         solver=None if state.basis is None else state.basis.solver,
-        versions=[_version(known, each) for each in reversed(known.versions[-MOST_VERSIONS:])],
+        versions=[_version(known, each) for each in reversed(known.versions)],
         changes=[
             PolicyChange(at=_time(each.at_s), what=each.what, version=each.version, why=each.why)
             for each in reversed(state.history[-MOST_CHANGES:])
@@ -68,7 +81,7 @@ def answer_of(known: Standing) -> PolicyAnswer:
 
 
 def _version(known: Standing, version: Version) -> PolicyVersion:
-    role, verdict = role_of(known.state, version.name), known.verdicts[version.name]
+    role, verdict = role_of(known, version.name), known.verdicts[version.name]
     gain = _gain(known.watched) if role == "live" and known.watched is not None else _of(verdict)
     return PolicyVersion.model_validate(
         {

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ces_common.graphfile import ApplicationGraph
+from ces_common.graphfile import MAX_VERTICES, ApplicationGraph
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Id, Remark, Small
 
-MOST_PREVIEWED, MOST_EDGES_PREVIEWED = 500, 5000
+MOST_PREVIEWED, MOST_EDGES_PREVIEWED = 200, 1000
 """Vertices and edges; `ces decompose` takes more, on the machine of whoever asks."""
 MOST_PARTS = 64
 Way = Literal["clusters", "optimal", "compute", "mobile"]
@@ -52,7 +52,7 @@ class DividedPart(Message):
     memory: Amount
     gpu: Small = 0
     arch: Id | None = None
-    vertices: list[str]
+    vertices: Annotated[list[str], Field(max_length=MAX_VERTICES)]
 
 
 class PartTraffic(Message):
@@ -65,15 +65,18 @@ class PartTraffic(Message):
 
 
 class DecompositionAnswer(Message):
-    """``refusal``: why the graph is not divided, and ``field``: which wish is to be changed. ``levels``: at several
+    """``refusal``: why the graph is not divided, and ``field``: which wish is to be changed; ``busy``: it may be asked
+    again. ``note``: how the parts differ from what was asked for. ``levels``: at several
     numbers of parts, one of which was ``chosen``; ``others``: not divided, and at random. ``job``: the file of the job
     that the parts make; None where the graph does not say what a part runs, or ``remark`` why none can be made."""
 
     refusal: Remark | None = None
     field: Id | None = None
-    levels: list[DividedLevel] = []
-    others: list[DividedLevel] = []
-    parts: list[DividedPart] = []
-    traffic: list[PartTraffic] = []
+    busy: bool = False
+    note: Remark | None = None
+    levels: Annotated[list[DividedLevel], Field(max_length=MOST_PARTS)] = []
+    others: Annotated[list[DividedLevel], Field(max_length=MOST_PARTS)] = []
+    parts: Annotated[list[DividedPart], Field(max_length=MOST_PARTS)] = []
+    traffic: Annotated[list[PartTraffic], Field(max_length=MOST_PARTS**2)] = []
     job: dict[str, Any] | None = None
     remark: Remark | None = None

@@ -12,13 +12,14 @@ from ces_common.messages.bounds import Amount, Id, Number, Remark, Small
 
 MOST_VERSIONS, MOST_CHANGES = 50, 50
 """The newest are told."""
-PolicyRole = Literal["live", "shadow", "candidate", "taken back"]
+PolicyRole = Literal["live", "shadow", "candidate", "passed over", "taken back"]
 
 
 class PolicyGain(Message):
     """What one policy gains over another on the same ``decisions``, in the objective: the mean, and an interval of 95 %
-    that is valid at all times at once. ``refused``: jobs for which only the other found a place; ``slower``: CPU time
-    of its slowest decision in a hundred, over the other's."""
+    that is valid at all times at once. Gains are cut off at 0.1 either way, as which a job counts that only one places.
+    ``refused``: jobs for which only the other found a place; ``slower``: CPU time of its slowest decision in a hundred,
+    over the other's."""
 
     decisions: Small
     mean: Number

@@ -33,7 +33,7 @@ FolderOption = Annotated[
 VersionArgument = Annotated[
     str | None, typer.Argument(metavar="VERSION", help="such as v3; left out, the newest candidate")
 ]
-WhyOption = Annotated[str, typer.Option("--why", help="kept with the change")]
+WhyOption = Annotated[str, typer.Option("--why", help="kept with the change, and shown on the dashboard to all")]
 
 
 @evolve.callback()

@@ -47,7 +47,7 @@ def versions_table(known: Standing) -> Table:
         )
         table.add_row(
             *(each.name, each.policy, _time(each.made_s), learned, _time(each.learned_until_s)),
-            *(*found, role_of(known.state, each.name)),
+            *(*found, role_of(known, each.name)),
         )
     return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import structlog
 from fastapi import APIRouter, Request
 
 from ces_common import subjects
@@ -11,6 +12,7 @@ from ces_manager.api.auth import VIEWER
 from ces_manager.api.context import context_of
 from ces_manager.api.strict_route import StrictRoute
 
+log = structlog.get_logger()
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 ANSWER_S = 3.0
 
@@ -25,5 +27,6 @@ async def policy(request: Request) -> PolicyAnswer:
         return PolicyAnswer.model_validate_json(raw)
     except NoResponder:
         return PolicyAnswer(remark="no scheduler is there, or an older one, which tells nothing of versions")
-    except (BusError, ValueError):
-        return PolicyAnswer(remark="the scheduler does not answer")
+    except (BusError, ValueError) as error:
+        log.warning("the scheduler tells nothing of its policy's versions", kind=type(error).__name__)
+        return PolicyAnswer(remark="the scheduler does not answer, or not as expected: the manager's log says more")

@@ -16,6 +16,7 @@ function Role({ role }) {
     live: ["ready", t("is live")],
     shadow: ["queued", t("shadow")],
     candidate: ["pending", t("candidate")],
+    "passed over": ["stopped", t("passed over")],
     "taken back": ["stopped", t("taken back")],
   });
   const [state, word] = looks[role] ?? ["", role];
@@ -77,13 +78,13 @@ function Known({ data }) {
   return html`
     <${Facts} items=${[
       [t("Decides"), html`<${VersionName} name=${live} />`],
-      former && [t("Comes back if it is worse"), html`<${VersionName} name=${former} />`],
+      former && [t("Former one"), html`<${VersionName} name=${former} />`],
       promoted && [t("Last promotion"), moment(promoted, true)],
       [t("Solver"), solver ? html`<${Name}>${solver}<//>` : DASH],
       frozen && [t("Frozen"), t("nothing is promoted, and nothing taken back by itself")],
     ]} />
     <${Part} title=${t("Versions")} note=${versions.length}>
-      <p class="quiet">${t("Gains in the objective, on the same decisions; the interval of 95 % holds at all times at once. A candidate is promoted once all of it lies above zero.")}</p>
+      <p class="quiet">${t("Gains in the objective on the same decisions, cut off at 0.1 either way; the interval of 95 % holds at all times at once. A candidate may be promoted once all of it lies above zero and nothing else speaks against it.")}</p>
       <${Rows} caption=${t("Versions")} columns=${columns()} items=${versions} param="versions"
         keyOf=${(/** @type {Version} */ { name }) => name} empty=${tx("There is none yet: {command} makes one.", { command: html`<code>ces evolve train</code>` })} />
     <//>
@@ -100,6 +101,6 @@ export default function Policy() {
     <${ProblemBox} problem=${problem} again=${again} />
     ${!data && !problem && html`<p class="quiet">${t("Loading…")}</p>`}
     ${data?.remark && html`<${ProblemBox} problem=${{ title: plain(data.remark) }} />`}
-    ${none && html`<div class="empty">${tx("No policy evolves here: {setting} names a folder in which the scheduler logs what it decides, and learns from it.", { setting: html`<code>CES_EVOLUTION</code>` })}</div>`}
+    ${none && html`<div class="empty">${tx("No policy evolves here: {setting} names a folder in which the scheduler logs what it decides, for a better one to learn from.", { setting: html`<code>CES_EVOLUTION</code>` })}</div>`}
     ${data?.evolves && !data.remark && html`<${Known} data=${data} />`}`;
 }

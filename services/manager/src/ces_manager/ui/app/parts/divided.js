@@ -83,23 +83,25 @@ function JobForecast({ text }) {
     <${Forecast} answer=${said.answer} />`;
 }
 
-/** @param {{answer: any, write: (text: string) => void}} props */
-function Answer({ answer, write }) {
-  const { refusal, levels, others, parts, traffic, job, remark } = answer;
+/** @param {{answer: any, old: boolean, write: (text: string) => void}} props `old`: another text or way is written by now */
+function Answer({ answer, old, write }) {
+  const { refusal, note, levels, others, parts, traffic, job, remark } = answer;
   if (refusal) return html`<p><${State} state="failed" word=${t("It is not divided.")} /> <bdi lang="en">${plain(refusal)}</bdi></p>`;
   const text = job && JSON.stringify(job, null, 2);
   const use = async () => {
+    if (old) return;
     const content = html`<p>${t("What stands there now is lost.")}</p>`;
     if (await confirmed(t("Replace the graph by the job?"), content, t("Replace"))) write(`${text}\n`);
   };
   const flows = traffic.map((/** @type {any} */ each) => ({ ...each, rate: each.max, path: [] }));
-  return html`<${Levels} levels=${levels} others=${others} />
+  return html`${note && html`<p><bdi lang="en">${plain(note)}</bdi></p>`}
+    <${Levels} levels=${levels} others=${others} />
     <${JobMap} tasks=${parts.map((/** @type {PartOf} */ { task }) => ({ name: task, node: null }))} flows=${flows} />
     <${PartList} parts=${parts} />
     ${remark && html`<p class="bad"><bdi lang="en">${plain(remark)}</bdi></p>`}
     ${!job && !remark && html`<p>${tx("There is no job yet: {field} says what each part runs.", { field: html`<code>graph.run</code>` })}</p>`}
     ${text && html`<h3>${t("As a job, now")}</h3>
-      <div class="actions"><button type="button" onClick=${use}>${t("Write this job file…")}</button></div>
+      <div class="actions"><button type="button" aria-disabled=${old} onClick=${use}>${t("Write this job file…")}</button></div>
       <${JobForecast} key=${text} text=${text} />`}`;
 }
 
@@ -111,7 +113,9 @@ export function Divided({ text, goTo, write }) {
   const [parts, setParts] = useState("");
   const [granularity, setGranularity] = useState("medium");
   const query = new URLSearchParams({ by, granularity, ...(parts && { parts }) });
-  const { said, busy, again } = useDryRun(text, { path: `/v1/decompositions?${query}`, repeats: false });
+  const path = `/v1/decompositions?${query}`;
+  const { said, busy, again } = useDryRun(text, { path, repeats: false });
+  const old = !said || said.text !== text || said.path !== path;
   const value = (/** @type {Event} */ event) => /** @type {HTMLInputElement} */ (event.target).value;
   const refused = said && invalid(said.problem);
   return html`
@@ -124,7 +128,7 @@ export function Divided({ text, goTo, write }) {
         <option value="coarse">${t("coarsely")}</option><option value="medium">${t("medium")}</option>
         <option value="fine">${t("finely")}</option></select></label>`}
     </div>
-    <p role="status" class="quiet">${busy || !said ? t("Dividing…") : refused ? t("The graph is refused.") : ""}</p>
+    <p role="status" class="quiet">${busy || old ? t("Dividing…") : refused ? t("The graph is refused.") : ""}</p>
     ${said?.problem && html`<${Refusal} problem=${said.problem} text=${said.text} goTo=${goTo} again=${refused ? undefined : again} />`}
-    ${said?.answer && html`<${Answer} answer=${said.answer} write=${write} />`}`;
+    ${said?.answer && html`<div class=${old ? "old" : ""} aria-busy=${old}><${Answer} answer=${said.answer} old=${old} write=${write} /></div>`}`;
 }

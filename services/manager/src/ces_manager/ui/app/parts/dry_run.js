@@ -56,7 +56,7 @@ export function useDryRun(text, { path = "/v1/plans", repeats = true } = {}) {
     setBusy(false);
     if (now.current.text !== asked || now.current.path !== where) return later(REST_MS);
     setSaid({ text: asked, path: where, answer, problem });
-    if (repeats && !invalid(problem)) later(Math.max(AGAIN_MS, 1000 * (problem?.retryAfter ?? 0)));
+    if ((repeats || problem) && !invalid(problem)) later(Math.max(AGAIN_MS, 1000 * (problem?.retryAfter ?? 0)));
   };
   useEffect(() => {
     if (text.trim()) later(REST_MS);

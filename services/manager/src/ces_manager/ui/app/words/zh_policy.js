@@ -32,13 +32,14 @@ export default {
   "Learned from": "学习来源",
   "{decisions} logged, {synthetic} drawn; until {time}": "{decisions} 条记录、{synthetic} 个合成问题；截至 {time}",
   "the one it was set up with": "初始配置的策略",
-  "Comes back if it is worse": "若变差则恢复",
+  "Former one": "前一版本",
+  "passed over": "已被跳过",
   "Last promotion": "最近一次启用",
   "nothing is promoted, and nothing taken back by itself": "不会自动启用，也不会自动撤回",
-  "Gains in the objective, on the same decisions; the interval of 95 % holds at all times at once. A candidate is promoted once all of it lies above zero.":
-    "目标函数的增益，基于相同的决策；95 % 区间在任何时刻同时成立。整个区间高于零时，候选版本才会启用。",
+  "Gains in the objective on the same decisions, cut off at 0.1 either way; the interval of 95 % holds at all times at once. A candidate may be promoted once all of it lies above zero and nothing else speaks against it.":
+    "目标函数在相同决策上的增益，正负各截断于 0.1；95 % 区间在任何时刻同时成立。整个区间高于零且没有其他不利因素时，候选版本才可启用。",
   "There is none yet: {command} makes one.": "还没有版本：{command} 可生成一个。",
   "What has happened": "变更历史",
-  "No policy evolves here: {setting} names a folder in which the scheduler logs what it decides, and learns from it.":
-    "这里没有会演化的策略：{setting} 指定一个文件夹，调度器在其中记录其决策并从中学习。",
+  "No policy evolves here: {setting} names a folder in which the scheduler logs what it decides, for a better one to learn from.":
+    "这里没有会演化的策略：{setting} 指定一个文件夹，调度器在其中记录其决策，供更好的策略学习。",
 };
