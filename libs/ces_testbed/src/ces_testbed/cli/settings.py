@@ -58,8 +58,9 @@ def not_passed_on(settings: Mapping[str, str], environment: Mapping[str, str] = 
     for name in sorted(environment):
         if not name.startswith("CES_") or name in FOR_THE_CLIENT or name in settings:
             continue
-        option = options.get(name) or f'--set {name}="${name}"'
-        remedy = DECIDED.get(name) or f"write {option}"
+        # Whether a service reads it would take seconds to ask, and `--set` says so.
+        option = f"write {options[name]}" if name in options else f'if it is a setting, write --set {name}="${name}"'
+        remedy = DECIDED.get(name) or option
         lines.append(f"{name} of this shell is not passed on to the cluster: {remedy}")
     return lines
 
@@ -79,7 +80,7 @@ def _check_names_and_values(settings: Mapping[str, str]) -> None:
         if name not in known:
             raise unknown(name, known - DECIDED.keys())
     if wrong:
-        raise BadInput("A setting is wrong", [{"field": "--set", "problem": each} for each in wrong])
+        raise BadInput("A setting is wrong", [{"field": "--set", "problem": each, "remedy": "docs/settings.md tells what each takes"} for each in wrong])
 
 
 def described_by_services(settings: Mapping[str, str]) -> tuple[set[str], list[str]]:
