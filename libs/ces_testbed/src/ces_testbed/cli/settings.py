@@ -80,7 +80,8 @@ def _check_names_and_values(settings: Mapping[str, str]) -> None:
         if name not in known:
             raise unknown(name, known - DECIDED.keys())
     if wrong:
-        raise BadInput("A setting is wrong", [{"field": "--set", "problem": each, "remedy": "docs/settings.md tells what each takes"} for each in wrong])
+        remedy = "docs/settings.md tells what each takes"
+        raise BadInput("A setting is wrong", [{"field": "--set", "problem": each, "remedy": remedy} for each in wrong])
 
 
 def described_by_services(settings: Mapping[str, str]) -> tuple[set[str], list[str]]:
