@@ -11,6 +11,8 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from ces_common.field_errors import plain_problem
+
 SCALARS = (int, float, bool, str)
 
 
@@ -45,7 +47,8 @@ def read(settings: type, given: Mapping[str, Any]) -> Any:
         try:
             found[name] = parse(hint, given[name])
         except (ValidationError, ValueError) as error:
-            reason = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
+            wrong = isinstance(error, ValidationError)
+            reason = plain_problem(error.errors(include_url=False)[0]) if wrong else str(error)
             raise typer.BadParameter(f"{given[name]!r}: {reason}", param_hint=f"--{name.replace('_', '-')}") from error
     return settings(**found)
 
