@@ -223,4 +223,4 @@ def test_the_topology_zoo_is_read(name: str, nodes: int, links: int) -> None:
 
 def test_the_topology_file_of_a_cluster_is_refused_with_the_way_to_use_it() -> None:
     with pytest.raises(ProblemError, match=r"docs/research\.md makes a \.graphml file of a topology file"):
-        layout_of("two-sites.yaml", None)
+        random_instance(topology="two-sites.yaml")
