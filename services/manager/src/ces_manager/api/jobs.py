@@ -33,10 +33,10 @@ from ces_manager.api.traced_requests import request_span
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
 from ces_manager.jobs.admission import (
-    check_tasks,
     check_inputs,
     check_room,
     check_secrets,
+    check_tasks,
     check_tenant,
     check_users,
     due_at,

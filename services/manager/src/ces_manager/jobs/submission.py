@@ -17,10 +17,10 @@ from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
 from ces_manager.jobs.admission import (
-    check_tasks,
     check_inputs,
     check_room,
     check_secrets,
+    check_tasks,
     check_tenant,
     check_users,
     due_at,

@@ -28,7 +28,7 @@ from ces_common.roles import Role
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.access.allowance import allowed
 from ces_manager.errors import Invalid, NotFound
-from ces_manager.jobs.admission import check_tasks, check_room, check_tenant
+from ces_manager.jobs.admission import check_room, check_tasks, check_tenant
 from ces_manager.jobs.network_readiness import network_ready
 from ces_manager.jobs.submission import submit_job
 from ces_manager.jobs.transitions import job_row
