@@ -72,10 +72,10 @@ def test_flags_reach_the_run_and_each_update_has_its_line(tmp_path: Path) -> Non
     ("words", "said"),
     [
         (["ppo", "--env", "maze"], "there is no environment 'maze'; there are"),
-        (["ppo", "--gae-lambda", "1.5"], "must be at most 1"),
+        (["ppo", "--gae-lambda", "1.5"], "less than or equal to 1"),
         (["ppo", "--learning-rate", "0.1"], "--learning-rate"),
         (["ppo", "--odds", "tight"], "must look like name=number"),
-        (["es", "--env", "longrun", "--pairs", "0"], "must be at least 1"),
+        (["es", "--env", "longrun", "--pairs", "0"], "greater than or equal to 1"),
         (["ship", "nowhere"], "holds no run"),
     ],
 )

@@ -11,8 +11,6 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from ces_common.field_errors import plain_problem
-
 SCALARS = (int, float, bool, str)
 
 
@@ -47,8 +45,7 @@ def read(settings: type, given: Mapping[str, Any]) -> Any:
         try:
             found[name] = parse(hint, given[name])
         except (ValidationError, ValueError) as error:
-            wrong = isinstance(error, ValidationError)
-            reason = plain_problem(error.errors(include_url=False)[0]) if wrong else str(error)
+            reason = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise typer.BadParameter(f"{given[name]!r}: {reason}", param_hint=f"--{name.replace('_', '-')}") from error
     return settings(**found)
 
