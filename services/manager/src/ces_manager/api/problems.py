@@ -59,7 +59,7 @@ _STATUS: dict[type[ManagerError], int] = {
     Unavailable: 503,
 }
 MOST_ERRORS = 50  # that an answer names
-MOST_OF_A_PATH = 200  # characters
+PATH_SHOWN = 200  # characters
 RETRY_AFTER_S = 1  # of one that is refused for want of room
 
 
@@ -98,7 +98,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
         headers = dict(error.headers or {})
-        detail, path = str(error.detail), request.url.path[:MOST_OF_A_PATH]
+        detail, path = str(error.detail), request.url.path[:PATH_SHOWN]
         if detail == HTTPStatus.NOT_FOUND.phrase:  # of the router, which names nothing
             detail = f"there is no {path}: /openapi.json lists what there is"
         elif detail == HTTPStatus.METHOD_NOT_ALLOWED.phrase:
