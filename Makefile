@@ -21,6 +21,8 @@ SHELL := /bin/bash
 .PHONY: help install install-train demo unit test compiled unchanged bench-check histories soak lint locks sbom advisories docs images clean
 
 PYTHON ?= python3
+# Compiled modules are kept, whatever the environment says: each test cluster starts a dozen processes.
+export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,

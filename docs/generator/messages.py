@@ -9,11 +9,13 @@ from ces_common import subjects
 from ces_common.messages import (
     checkpoints,
     confinement,
+    decompositions,
     desired,
     events,
     identities,
     moves,
     plans,
+    policies,
     queries,
     records,
     reports,
@@ -139,6 +141,14 @@ def _queries() -> str:
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "move"), "manager", "scheduler", moves.MoveQuery, moves.MoveAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
+        (subjects.rpc("scheduler", "policy"), "manager", "scheduler", policies.PolicyQuery, policies.PolicyAnswer),
+        (
+            subjects.rpc("scheduler", "decompose"),
+            "manager",
+            "scheduler",
+            decompositions.DecompositionQuery,
+            decompositions.DecompositionAnswer,
+        ),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
         (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
         (subjects.spans(NODE), "agent", "manager", traces.SpanBatch, None),
@@ -155,7 +165,19 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    modules = (events, plans, desired, reports, confinement, checkpoints, queries, records, traces)
+    modules = (
+        events,
+        plans,
+        desired,
+        reports,
+        confinement,
+        checkpoints,
+        queries,
+        policies,
+        decompositions,
+        records,
+        traces,
+    )
     in_modules = [each for module in modules for each in _of(module)]
     also = [moves.MoveCommitted, moves.MoveChanged, moves.MoveQuery, moves.MoveAnswer]
     also += [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from dashboard_page import ONE_TASK, PLACES, Open
+from dashboard_page import ONE_TASK, PATIENCE_MS, PLACES, Open
 from fault_cluster import FaultCluster
 from playwright.sync_api import Route, expect
 from resized_jobs import rigid
@@ -43,6 +43,26 @@ def test_on_a_narrow_page_nothing_lies_beside_it_and_the_verdict_is_seen(
             seen.page.locator(".actions").first.scroll_into_view_if_needed()
             expect(verdict).to_be_in_viewport()
     cluster.client.jobs.cancel(job)
+
+
+def test_a_graph_is_divided_drawn_and_becomes_a_job_file(cluster: FaultCluster, opened: Open) -> None:
+    with opened(viewport={"width": 900, "height": 900}) as seen:
+        seen.go("submit")
+        seen.page.get_by_role("button", name="A graph of an application").click()
+        ways = seen.page.get_by_role("region", name="Ways to divide it")
+        expect(ways).to_contain_text("shown below", timeout=PATIENCE_MS)
+        for text in ("by clusters", "not divided", "at random", "part 0 is above its capacity"):
+            expect(ways).to_contain_text(text)
+        seen.page.get_by_role("combobox").first.select_option("optimal")
+        expect(ways).to_contain_text("proven to be the least", timeout=PATIENCE_MS)
+        expect(seen.page.get_by_role("region", name="Parts")).to_contain_text("decode, detect, archive")
+        seen.text("pictures has a place")
+        assert seen.axe() == []
+        seen.page.get_by_role("button", name="Write this job file").click()
+        seen.page.get_by_role("button", name="Replace", exact=True).click()
+        expect(seen.page.get_by_role("textbox").first).to_have_value(re.compile('"CES_VERTICES": "capture,'))
+        expect(seen.page.get_by_role("main").get_by_role("status")).to_contain_text("pictures has a place")
+    assert [job.name for job in cluster.client.jobs.list() if job.name == "pictures"] == []
 
 
 def test_administrators_see_devices_that_have_applied(cluster: FaultCluster, opened: Open) -> None:

@@ -337,7 +337,7 @@ def test_wrong_input_starts_nothing(env: dict[str, str], tmp_path: Path) -> None
         (("up", "--queue", str(tmp_path / "bad.yaml")), "nodes: unknown field"),
         (("up", "--name", "Not-A-Name"), "cannot name a cluster"),
         (("up", "--set", "tik_s=1"), "similar: CES_TICK_S"),
-        (("up", "--set", "tick_s=soon"), "CES_TICK_S: Input should be a valid number"),
+        (("up", "--set", "tick_s=soon"), "CES_TICK_S: must be a number"),
         (("up", "--policy", str(tmp_path / "none.onnx")), "there is no file"),
         (("up", "--state", str(tmp_path)), "holds other things"),
         (("testbed", "up", "--topology", str(tmp_path / "none.yaml")), "cannot be read"),

@@ -23,6 +23,8 @@ from ces_common import subjects
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import Problem
 from ces_common.messages.base import Message
+from ces_common.messages.decompositions import DecompositionAnswer
+from ces_common.messages.policies import PolicyAnswer
 from ces_common.messages.queries import PlanAnswer, QueueAnswer
 from ces_common.roles import Role
 from ces_manager.api.app import make_app
@@ -142,6 +144,8 @@ async def town(api: Api) -> Town:
         put = await api.http.put(f"/v1/secrets/hush?tenant={tenant}", json={"value": "aHVzaA=="})
         assert put.status_code == 200
     await answers(api, "queue", QueueAnswer(version=1))
+    await answers(api, "policy", PolicyAnswer())
+    await answers(api, "decompose", DecompositionAnswer(refusal="it cannot be"))
     await answers(api, "plan", PlanAnswer(feasible=False, version=1, solver="search", held_by=jobs))
     api.stopping.set()
     known = {"job": jobs, "node": ["n1"], "src": ["n1"], "dst": ["n1"], "token": ["spare"], "secret": ["hush"]}

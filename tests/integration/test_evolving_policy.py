@@ -94,6 +94,9 @@ def test_log_shadow_promotion_training_comparison_and_return_in_a_running_cluste
         first = decided(cluster, folder, "first")
         assert first.line["solver"] == SOLVER
         assert first.at_s >= (folder.state().promoted_s or 0.0)
+        shown = cluster.client.policy.get()
+        assert (shown.live, shown.former) == (name, BASE)
+        assert (shown.versions[0].role, shown.changes[0].what) == ("live", "promoted")
         assert live_in(cluster) == name
 
         assert "v2: placement-" in ces_evolve(folder, "train", "--updates", "1", "--episodes", "2")

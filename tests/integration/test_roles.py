@@ -18,7 +18,9 @@ from rest_api import JOB, Api, join
 
 from ces_common import subjects
 from ces_common.messages.base import Message
+from ces_common.messages.decompositions import DecompositionAnswer
 from ces_common.messages.events import QueueStatus, Score
+from ces_common.messages.policies import PolicyAnswer
 from ces_common.messages.queries import PlanAnswer, QueueAnswer
 from ces_common.rates import SenderRate
 from ces_common.roles import Role
@@ -33,6 +35,7 @@ BODIES: dict[str, Any] = {
     "/v1/jobs": JOB,
     "/v1/plans": JOB,
     "/v1/jobs/{job}/moves": {"task": "w-0", "to": "n1"},
+    "/v1/decompositions": {"graph": {"name": "g", "vertices": [{"name": "v"}]}},
     "/v1/topology": {"links": []},
     "/v1/nodes/tokens": {},
     "/v1/tokens": {"name": "another", "role": "operator"},
@@ -103,6 +106,8 @@ async def shop(api: Api) -> Shop:
     forecast = PlanAnswer(feasible=False, version=1, solver="search", held_by=both)
     await _answers(api, "queue", QueueAnswer(version=1, statuses=line))
     await _answers(api, "plan", forecast)
+    await _answers(api, "policy", PolicyAnswer())
+    await _answers(api, "decompose", DecompositionAnswer(refusal="it cannot be"))
     for tenant in (MINE, OTHER):
         put = await api.http.put(f"/v1/secrets/secret-of-{tenant}?tenant={tenant}", json={"value": "aHVzaA=="})
         assert put.status_code == 200

@@ -20,7 +20,7 @@ from own_network import OwnNetwork, own_network
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 PATIENCE_MS = 60_000
-PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "audit")
+PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "policy", "audit")
 ONE_TASK = "name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: 500m, memory: 64Mi}\n"
 SERIOUS = ("serious", "critical")
 VIOLATIONS = """

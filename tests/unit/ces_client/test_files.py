@@ -49,6 +49,11 @@ def errors_of(tmp_path: Path, text: str) -> list[dict[str, str]]:
         (f"name: x\npriority: 101\n{TASKS}", "priority", "change 101"),
         (f"name: x\n{TASKS}disconnect: wait\n", "disconnect", "'stop', 'keep' or a duration"),
         ("name: x\ntasks: [{name: w, command: [x], resources: {cpu: 5x}}]\n", "tasks[0].resources.cpu", "500m"),
+        (
+            "name: x\ntasks: [{name: w, command: [x], resources: {cpu: lots}}]\n",
+            "tasks[0].resources.cpu",
+            "quantity write",
+        ),
         ("name: x\ntasks: [{name: w}]\n", "tasks[0]", "nothing to run"),
         ("name: x\ntasks: [{name: w, command: [x]}, {name: w, command: [x]}]\n", "tasks", "used twice"),
         (f"name: x\n{TASKS}flows: {{topology: ring}}\n", "flows", "needs bandwidth"),

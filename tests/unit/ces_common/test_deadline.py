@@ -54,7 +54,8 @@ def test_a_duration_a_time_or_both_written_out(text: str, at: datetime, policy: 
     [
         ("0s", "deadline.within", "must be more than zero, and 3650d at most"),
         ("4000d", "deadline.within", "must be more than zero, and 3650d at most"),
-        ("soon", "deadline.within", "'soon' is no duration; write it like 45m or 2h"),
+        ("soon", "deadline", "'soon' is neither a duration like 2h nor a time like 2030-01-01T12:00:00Z"),
+        ({"within": "soon"}, "deadline.within", "'soon' is no duration; write it like 45m or 2h"),
         ("2027-03-01T18:00:00", "deadline.at", "must be a time with its time zone"),
         ("2027-03-01", "deadline.at", None),
         ({"at": 5}, "deadline.at", "must be a time with its time zone, like 2030-01-01T12:00:00Z; write a duration"),

@@ -25,6 +25,11 @@ def test_a_key_given_twice_is_named_with_both_lines(text: str, key: str, lines: 
     assert refused.value.problem == f"the key {key!r} is given twice, on lines {lines}: keep one of them"
 
 
+def test_twice_on_one_line_names_that_line_once() -> None:
+    with pytest.raises(DuplicateKey, match="is given twice, on line 1: keep"):
+        read_json('{"a": 1, "a": 2}')
+
+
 def test_the_yaml_reader_refuses_it_in_json_too() -> None:
     with pytest.raises(DuplicateKey, match="lines 1 and 2"):
         read_yaml('{"a": 1,\n"a": 2}')

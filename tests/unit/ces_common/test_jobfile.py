@@ -104,7 +104,7 @@ def test_edges_and_several_groups() -> None:
         (group(resources={"cpu": "0"}), "tasks.0.resources.cpu", "more than zero"),
         (group(resources={"memory": "1Foo"}), "tasks.0.resources.memory", "unknown memory unit"),
         (group(resources={"memory": 10**16}), "tasks.0.resources.memory", "too large"),
-        (group(resources={"gpu": -1}), "tasks.0.resources.gpu", "greater"),
+        (group(resources={"gpu": -1}), "tasks.0.resources.gpu", "must be at least 0"),
         (group(constraints={"arch": "ARM 64"}), "tasks.0.constraints.arch", "match"),
         (group(constraints={"labels": {"": "x"}}), "tasks.0.constraints.labels", "at least 1"),
         (job(flows={"topology": "ring"}), "flows", "ring needs bandwidth"),

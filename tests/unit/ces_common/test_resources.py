@@ -55,11 +55,11 @@ def test_whole_cards_or_a_share_of_one(gpu: object, expected: tuple[int, int, in
         ("-10m", "is no share of a card"),
         ({"share": 500}, "500 is no share of a card: write 500m"),
         ({"share": "500m", "memory": 0}, "memory: .*must be more than zero"),
-        ({"share": "500m", "cards": 1}, "cards: Extra inputs"),
-        ({"memory": "1Gi"}, "share: Field required"),
-        (65, "less than or equal to 64"),
-        (-1, "greater than or equal to 0"),
-        ("some", "valid integer"),
+        ({"share": "500m", "cards": 1}, "cards: unknown field; remove it"),
+        ({"memory": "1Gi"}, "share: is missing; add it"),
+        (65, "must be at most 64"),
+        (-1, "must be at least 0"),
+        ("some", "must be a whole number"),
     ],
 )
 def test_what_cannot_be_given_names_the_remedy(gpu: object, why: str) -> None:

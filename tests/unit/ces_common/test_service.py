@@ -95,7 +95,7 @@ def test_a_service_says_which_settings_it_reads_and_what_is_wrong_and_starts_not
     run_service("any", Settings, main)
     told = json.loads(capsys.readouterr().out)
     assert {"CES_TOKEN_FILE", "CES_RESYNC_S", "CES_LOG_LEVEL"} <= set(told["settings"])
-    assert told["wrong"] == ["CES_RESYNC_S: Input should be greater than 0"]
+    assert told["wrong"] == ["CES_RESYNC_S: must be more than 0"]
 
 
 def test_a_service_seldom_looks_for_garbage_in_what_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:

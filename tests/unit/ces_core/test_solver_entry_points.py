@@ -22,6 +22,8 @@ class Tabu:
     def solve(self, problem, *, seed=0, time_limit_s=None):
         raise NotImplementedError
 TABU = Tabu()
+class GRASP(Tabu):
+    pass
 class Endless(Tabu):
     def solve(self, problem, *, seed=0):
         raise NotImplementedError
@@ -45,6 +47,7 @@ def _others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     named = {
         "tabu": "tabu_solver:TABU",
         "class": "tabu_solver:Tabu",
+        "capitals": "tabu_solver:GRASP",
         "missing": "tabu_solver:TABO",
         "number": "tabu_solver:NUMBER",
         "endless": "tabu_solver:ENDLESS",
@@ -78,6 +81,7 @@ def test_listing_and_asking_for_one_load_no_other() -> None:
     ("name", "reason"),
     [
         ("class", "tabu_solver:Tabu names a class, write TABU = Tabu()"),
+        ("capitals", "tabu_solver:GRASP names a class, write grasp = GRASP()"),
         ("missing", "has no attribute 'TABO'"),
         ("number", "is no solver"),
         (
@@ -102,7 +106,7 @@ def test_one_that_takes_any_keyword_lacks_none() -> None:
 
 
 def test_an_unknown_one_is_unknown_still() -> None:
-    with pytest.raises(UnknownSolverError, match=r"no solver is called 'magic'.*tabu"):
+    with pytest.raises(UnknownSolverError, match=r"no solver is called 'magic'; known: .*tabu"):
         registry.get_solver("magic")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import httpx
+import pytest
 
 from ces_common.health import COMPILING
-from ces_testbed.readiness import Patience, ReadyProbe
+from ces_testbed.readiness import Patience, ReadyProbe, busy
 
 
 class Clock:
@@ -80,3 +82,11 @@ def test_compiling_does_not_count_but_has_an_end() -> None:
     patience = Patience(ready_s=90, compiled_s=600, clock=clock)
     clock.now += 601
     assert patience.is_over(compiling=True)
+
+
+def test_a_busy_machine_is_named_where_something_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.0 * cores, 0.0, 0.0))
+    assert f"The machine is busy (load average {3 * cores}.0 on {cores} cores): try again" in busy()
+    monkeypatch.setattr(os, "getloadavg", lambda: (float(cores), 9.0, 9.0))
+    assert busy() == ""

@@ -59,10 +59,11 @@ def confidence(found: Spread) -> tuple[float, float]:
 
 
 def plus_minus(found: Spread, digits: int = 3, factor: float = 1.0) -> str:
-    """Mean and standard deviation for a table; a dash where nothing was measured."""
+    """Mean and standard deviation, which one value has not, for a table; a dash where nothing was measured."""
     if not found["n"]:
         return "-"
-    return f"{found['mean'] * factor:.{digits}f} ± {found['std'] * factor:.{digits}f}"
+    around = f" ± {found['std'] * factor:.{digits}f}" if found["n"] > 1 else ""
+    return f"{found['mean'] * factor:.{digits}f}{around}"
 
 
 def gain(found: Spread, factor: float, digits: int) -> str:

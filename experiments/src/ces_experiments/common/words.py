@@ -20,8 +20,13 @@ def limit(question: Mapping[str, Any]) -> str:
 
 
 def jobs(question: Mapping[str, Any]) -> str:
-    """How many, and of which trace."""
-    return f"{question['jobs']} jobs of {question['trace']}" if question["trace"] else f"{question['jobs']} jobs"
+    """How many, and of which trace, which may hold fewer."""
+    return f"up to {question['jobs']} jobs of {question['trace']}" if question["trace"] else f"{question['jobs']} jobs"
+
+
+def times(repeats: int) -> str:
+    """How often something is done."""
+    return "once" if repeats == 1 else f"{repeats} times"
 
 
 def load(value: float | None) -> str:

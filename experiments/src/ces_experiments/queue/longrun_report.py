@@ -39,7 +39,8 @@ GAINS = (
 def describe(question: Mapping[str, Any]) -> str:
     """What was asked, in a sentence's worth of words."""
     return (
-        f"{question['jobs']} jobs, {words.network(question)}, {question['repeats']} times, seed {question['seed']}; "
+        f"{question['jobs']} jobs, {words.network(question)}, {words.times(question['repeats'])}, "
+        f"seed {question['seed']}; "
         f"policy {question['policy']}, jobs run {question['duration_s']:g} s on average and wait "
         f"{question['patience_s']:g} s at most; {words.limit(question)}"
     )

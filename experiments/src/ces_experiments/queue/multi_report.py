@@ -98,7 +98,7 @@ def describe(question: Mapping[str, Any]) -> str:
     """What was asked, in a sentence's worth of words."""
     stated = f", durations misjudged by {question['misjudged']:g}" if question["misjudged"] else ""
     return (
-        f"{words.jobs(question)} on {_cluster(question)}, {question['repeats']} times, seed {question['seed']}, "
+        f"{words.jobs(question)} on {_cluster(question)}, {words.times(question['repeats'])}, seed {question['seed']}, "
         f"solver {question['solver']}, bound {question['bound_s']:g} s{stated}"
     )
 

@@ -20,6 +20,7 @@ from ces_client.energy import Energies
 from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
 from ces_client.notebook import shown, tables
 from ces_client.notebook.shown import ClusterMap, Listing
+from ces_client.policies import Policies
 from ces_client.profiles import Profiles
 from ces_client.published_audits import Audits
 from ces_client.regions import Regions
@@ -309,12 +310,11 @@ class Client(_Resource):
         self.jobs = Jobs(self._http)
         self.nodes = Nodes(self._http)
         self.applicants = Applicants(self._http)
-        self.topology = Topology(self._http)
-        self.tokens = Tokens(self._http)
+        self.topology, self.tokens = Topology(self._http), Tokens(self._http)
         self.regions = Regions(self._http)
         self.secrets, self.sessions = Secrets(self._http), Sessions(self._http)
         self.audits = Audits(self._http)
-        self.energy, self.profiles = Energies(self._http), Profiles(self._http)
+        self.energy, self.profiles, self.policy = Energies(self._http), Profiles(self._http), Policies(self._http)
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:

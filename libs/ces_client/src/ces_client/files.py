@@ -91,7 +91,11 @@ def _explain(detail: ErrorDetails, model: type[BaseModel]) -> dict[str, str]:
         message = message.partition(";")[0]  # the remedy says the rest
     if not field and (match := _LEADING_FIELD.match(message)):
         field, message = match.group(1), message[match.end() :]
-    return {"field": field or "file", "problem": message, "remedy": _remedy(detail, model)}
+    remedy = _remedy(detail, model)
+    if detail["type"] == "value_error":  # our own texts mostly end with what to do
+        message, _, rest = message.partition("; ")
+        remedy = rest or remedy
+    return {"field": field or "file", "problem": message, "remedy": remedy}
 
 
 def field_name(location: tuple[int | str, ...]) -> str:
@@ -107,7 +111,7 @@ def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:
         case "missing":
             return "add it"
         case "value_error":
-            return "change it as said"
+            return "change it"
         case _:
             return f"change {_short(detail['input'])}"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, BeforeValidator, WithJsonSchema, field_validator, model_validator
 
 from ces_common.fields import Document
-from ces_common.quantities import Duration, format_duration
+from ces_common.quantities import Duration, format_duration, parse_duration
 
 LATEST = 3650 * 86400  # seconds after submission: a date can still be worked out from it
 DeadlinePolicy = Literal["refuse", "best-effort"]
@@ -23,6 +23,11 @@ def _written_out(value: Any) -> Any:
         return value
     if isinstance(value, date) or (isinstance(value, str) and _TIME.match(value)):
         return {"at": value}
+    if isinstance(value, str):
+        try:
+            parse_duration(value)
+        except ValueError as error:
+            raise ValueError(f"{value!r} is neither a duration like 2h nor a time like 2030-01-01T12:00:00Z") from error
     return {"within": value}
 
 

@@ -17,7 +17,10 @@ class DuplicateKey(yaml.MarkedYAMLError):
     """A key given twice in one mapping. ``key``, and ``problem``: a sentence with both lines, where they are known."""
 
     def __init__(self, key: str, first: yaml.Mark | None = None, second: yaml.Mark | None = None) -> None:
-        where = f", on lines {first.line + 1} and {second.line + 1}" if first and second else ""
+        where = ""
+        if first and second:
+            lines = sorted({first.line + 1, second.line + 1})
+            where = f", on {'line' if len(lines) == 1 else 'lines'} {' and '.join(map(str, lines))}"
         super().__init__(problem=f"the key {key!r} is given twice{where}: keep one of them", problem_mark=second)
         self.key = key
 

@@ -41,10 +41,10 @@ _PLAIN = {
     "timezone_aware": _TIME,
 }
 _WITH_BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "greater_than": lambda bound: f"must be more than {bound['gt']}",
-    "greater_than_equal": lambda bound: f"must be at least {bound['ge']}",
-    "less_than": lambda bound: f"must be less than {bound['lt']}",
-    "less_than_equal": lambda bound: f"must be at most {bound['le']}",
+    "greater_than": lambda bound: f"must be more than {_plain_number(bound['gt'])}",
+    "greater_than_equal": lambda bound: f"must be at least {_plain_number(bound['ge'])}",
+    "less_than": lambda bound: f"must be less than {_plain_number(bound['lt'])}",
+    "less_than_equal": lambda bound: f"must be at most {_plain_number(bound['le'])}",
     "string_too_long": lambda bound: f"must have at most {bound['max_length']} characters",
     "string_too_short": lambda bound: f"must have at least {bound['min_length']} characters",
     "too_long": lambda bound: f"must have at most {bound['max_length']} entries, has {bound['actual_length']}",
@@ -53,6 +53,11 @@ _WITH_BOUNDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "enum": lambda bound: f"must be {bound['expected']}",
     "string_pattern_mismatch": lambda bound: _SPELT.get(bound["pattern"], f"must match {bound['pattern']}"),
 }
+
+
+def _plain_number(bound: Any) -> Any:
+    """``0`` for 0.0: a bound is not written the way of programs either."""
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def plain_problem(error: ErrorDetails | Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from pydantic import (
     field_validator,
 )
 
+from ces_common.field_errors import plain_problem
 from ces_common.fields import ARCH, MAX_LABELS, Document, Label, Name
 from ces_common.quantities import Cpu, Memory
 
@@ -84,7 +85,8 @@ def _gpu(value: object, _: object) -> int | GpuShare:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{where}: {first['msg']}" if where else first["msg"]) from error
+        problem = plain_problem(first)
+        raise ValueError(f"{where}: {problem}" if where else problem) from error
 
 
 def _fraction(value: object) -> bool:

@@ -15,6 +15,7 @@ import structlog
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from ces_common.field_errors import plain_problem
 from ces_common.logs import configure_logging
 from ces_common.settings import ServiceSettings
 
@@ -116,7 +117,7 @@ def _faults(error: ValidationError) -> list[ErrorDetails]:
 
 
 def _complaint(wrong: ErrorDetails) -> str:
-    return _setting(wrong["loc"]) + wrong["msg"].removeprefix("Value error, ")
+    return _setting(wrong["loc"]) + plain_problem(wrong)
 
 
 def _setting(location: tuple[int | str, ...]) -> str:

@@ -93,7 +93,8 @@ def _load(point: EntryPoint) -> Solver:
         raise BrokenSolverError(point.name, f"{type(error).__name__}: {error}") from error
     if isinstance(found, type):
         name = found.__name__
-        raise BrokenSolverError(point.name, f"{point.value} names a class, write {name.upper()} = {name}()")
+        instance = name.upper() if name.upper() != name else name.lower()
+        raise BrokenSolverError(point.name, f"{point.value} names a class, write {instance} = {name}()")
     if not all(hasattr(found, each) for each in ("name", "summary", "solve")):
         raise BrokenSolverError(point.name, f"{point.value} is no solver: it needs name, summary and solve()")
     if lacking_parameters := _lacking_parameters(found.solve):

@@ -28,7 +28,7 @@ from ces_testbed.errors import Interrupted, StartFailed
 from ces_testbed.hub import join_hub
 from ces_testbed.logs import reasons
 from ces_testbed.processes import Records, end
-from ces_testbed.readiness import READY_S, Patience, ReadyProbe, accepts
+from ces_testbed.readiness import READY_S, Patience, ReadyProbe, accepts, busy
 from ces_testbed.services import CONTROLLERS, FEDERATION, MANAGER, NATS, SCHEDULER, Layout, agent_name, alike
 from ces_testbed.spec import LOCALHOST, Addresses, ClusterSpec, Files, choose_ports, port_is_free
 from ces_testbed.supervisor import Supervisor
@@ -314,7 +314,8 @@ class Cluster:
                 return
             if patience.is_over(compiling=is_compiling()):
                 said = "; ".join(f"{name}: {self.reason(name)}" for name in names[:2])
-                raise StartFailed(f"not ready within {READY_S:g} s: {', '.join(names)}. The last of the log: {said}")
+                late = f"not ready within {READY_S:g} s: {', '.join(names)}."
+                raise StartFailed(f"{late}{busy()} The last of the log: {said}")
             time.sleep(pause_s)
 
     def reason(self, service: str) -> str:

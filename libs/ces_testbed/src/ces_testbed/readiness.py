@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ COMPILED_S = (
     600.0  # with what a scheduler compiles, where that is not kept: a minute of CPU time, more on a small board
 )
 ANSWER_S = 2.0
+BUSY = 1.5  # programs that want a core
 QUIET_S = 3.0  # what is missing for a shorter time is no news
 
 
@@ -96,6 +98,15 @@ class Patience:
             self._waited += now - self._looked
         self._looked = now
         return self._waited > self._ready_s or now - self._began > self._compiled_s
+
+
+def busy() -> str:
+    """A sentence where many more programs want to run than there are cores, which may be why something is late; else
+    nothing."""
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    if load <= BUSY * cores:
+        return ""
+    return f" The machine is busy (load average {load:.1f} on {cores} cores): try again when it is less so."
 
 
 def accepts(host: str, port: int) -> bool:

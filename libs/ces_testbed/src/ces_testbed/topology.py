@@ -9,7 +9,9 @@ from typing import Annotated, Self
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from ces_client.files import field_name
 from ces_common.documents import read_yaml
+from ces_common.field_errors import plain_problem
 from ces_common.fields import MAX_LABELS, Document, Label, NodeName
 from ces_common.messages.api import MAX_LINKS, MAX_MEDIA, TopologyFile, TopologyLink, TopologyMedium
 from ces_common.quantities import Cpu, Memory
@@ -123,8 +125,7 @@ def parse_topology(text: str, source: str) -> Topology:
         return Topology.model_validate(content)
     except ValidationError as error:
         lines = [
-            f"{source}: {'.'.join(map(str, wrong['loc'])) or 'topology'}: {wrong['msg'].removeprefix('Value error, ')}"
-            for wrong in error.errors()
+            f"{source}: {field_name(wrong['loc']) or 'topology'}: {plain_problem(wrong)}" for wrong in error.errors()
         ]
         raise BadTopology("\n".join(lines)) from error
 

@@ -52,6 +52,10 @@ class LivePolicy:
         self._settled = False  # whether the live version has been judged after its first decisions
         self._silent = False  # whether it was said that decisions cannot be logged
 
+    @property
+    def folder(self) -> EvolutionFolder:
+        return self._folder
+
     def begin(self) -> None:
         """Say in the folder what the scheduler was set up with. Raises FolderError and OSError."""
         basis = basis_of(self._setup.asked.name, self._setup.policy)

@@ -120,3 +120,11 @@ def test_of_two_commands_with_one_name_the_first_installed_counts(monkeypatch):
     monkeypatch.setattr(plugins, "entry_points", lambda group: points)
     monkeypatch.setattr(plugins, "plugins", plugins.plugins.__wrapped__)  # not remembered
     assert plugins.plugins(plugins.GROUP)["same"].value == "first:run"
+
+
+def test_a_command_that_other_tools_have_is_named_as_it_is_called_here():
+    assert "It is `ces get nodes --watch`." in ces("top", code=2).stderr
+    for name, here in plugins.CALLED_ELSEWHERE.items():
+        command = [word for word in here.split() if word.islower() and not word.startswith("-")]
+        ces(*command, "--help")
+        assert "No such command" in ces(name, code=2).stderr

@@ -33,7 +33,10 @@ def test_two_jobs_of_one_name_are_told_apart(connected, samples):
     connected.on("GET", f"jobs/{samples.id}", samples.job())
     note = ces("describe", "job", "digits").stderr
     assert f"2 jobs are named digits; this is the latest, {samples.id}." in note
-    assert "older" in note
+    assert "Not over either, and to be named by their ids: older" in note
+    connected.on("GET", "jobs", [samples.job("cancelled"), older])
+    connected.on("GET", f"jobs/{samples.id}", samples.job("cancelled"))
+    assert "It is over; not over, and to be named by their ids: older" in ces("describe", "job", "digits").stderr
     over = samples.job("succeeded", id="older", submitted_at=samples.submitted.replace(hour=1))
     connected.on("GET", "jobs", [samples.job(), over])
     assert ces("describe", "job", "digits").stderr == "", "one that is over is not meant"

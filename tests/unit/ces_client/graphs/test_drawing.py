@@ -8,7 +8,7 @@ import pytest
 
 from ces_client.errors import BadInput
 from ces_client.graphs.drawing import check_kind, draw_parts
-from ces_client.graphs.graphfile import ApplicationGraph
+from ces_common.graphfile import ApplicationGraph
 
 pytest.importorskip("matplotlib", reason="an extra of ces-client: it draws")
 GRAPH = ApplicationGraph.model_validate(

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from client_views import lines, wide
 
-from ces_client.view.energy import energy_text, job_parts, joules_text, node_parts, nodes_table, source_text
+from ces_client.view.energy import (
+    energy_text,
+    job_parts,
+    joules_text,
+    node_parts,
+    nodes_parts,
+    nodes_table,
+    source_text,
+)
 from ces_common.messages.energy import Energy, JobEnergy, JobOnNode, NodeEnergy, TaskEnergy
 
 NODE = NodeEnergy(
@@ -45,6 +53,8 @@ def test_nodes() -> None:
     assert head.split() == ["NODE", "SOURCE", "METER", "NOW", "ENERGY", "JOBS", "SYSTEM"]
     assert known.split() == (["roof1", "measured", "rapl", "45.7", "W", "1", "kJ", "350", "J", "650", "J"])
     assert unknown.split() == ["roof2", "unknown", *["–"] * 5]
+    assert "CES_POWER_IDLE and CES_POWER_PEAK" in wide(nodes_parts([of_jobs, NodeEnergy(node="roof2")]))[-1]
+    assert wide(nodes_parts([of_jobs])) == wide(nodes_table([of_jobs]))
 
 
 def test_a_node_and_who_uses_it() -> None:

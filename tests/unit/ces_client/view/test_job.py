@@ -185,6 +185,28 @@ def test_what_workers_report_of_their_own_is_shown(samples):
     assert "MORE" not in wide(job_live(view, samples.submitted))[2]
 
 
+def test_what_else_workers_report_takes_one_line_each(samples):
+    own = {"result": {"rounds": 40, "rank": 0, "world_size": 2, "algorithm": "ring", "digest": "e5" * 30}}
+    view = samples.job("succeeded")
+    told = view.model_copy(update={"placement": [t.model_copy(update={"progress": own}) for t in view.placement]})
+    for width in (60, 80, 100):
+        shown = lines(job_live(told, samples.submitted), width)
+        assert [line.split()[0] for line in shown[2:6] if line] == ["WORKER", "worker-0", "worker-1"]
+        assert max(map(len, shown)) <= width
+        assert "algorithm ring" in shown[3]
+        assert "rank" not in shown[3]
+
+
+def test_columns_that_no_worker_fills_are_left_out(samples):
+    view = samples.job("running")
+    silent = [task.model_copy(update={"progress": None}) for task in view.placement]
+    assert wide(job_live(view.model_copy(update={"placement": silent}), samples.submitted))[2].split() == [
+        "WORKER",
+        "NODE",
+        "STATE",
+    ]
+
+
 def test_signals_have_names(samples):
     view = samples.job("failed")
     for code, said in ((137, "failed (SIGKILL)"), (139, "failed (SIGSEGV)"), (255, "failed (exit 255)")):

@@ -67,7 +67,7 @@ ONE_OF_FOUR = TooFewNodes(each={"cpu": 900}, needed=4, available=1, nodes=1, apa
         (
             Reason(code="packing", text="t", nodes=ONE_OF_FOUR.model_copy(update={"apart": False})),
             {},
-            "waits for 4 times 0.9 cores on one node (free once)",
+            "waits for 4 times 0.9 cores, each on one node (free once)",
         ),
         (
             Reason(
@@ -76,7 +76,7 @@ ONE_OF_FOUR = TooFewNodes(each={"cpu": 900}, needed=4, available=1, nodes=1, apa
                 nodes=ONE_OF_FOUR.model_copy(update={"apart": False, "available": 3, "nodes": 2}),
             ),
             {},
-            "waits for 4 times 0.9 cores on one node (free 3 times)",
+            "waits for 4 times 0.9 cores, each on one node (free 3 times)",
         ),
         (
             Reason(code="packing", text="4 nodes are needed", nodes=ONE_OF_FOUR, forever=True),

@@ -55,7 +55,7 @@ def test_what_an_answer_breaks_is_told() -> None:
 
 
 def test_a_vertex_that_no_part_can_hold_is_named() -> None:
-    with pytest.raises(IndivisibleError, match="v0 alone asks for 100 of 50") as told:
+    with pytest.raises(IndivisibleError, match="v0 alone asks for 100 millicores, and a part may for 50") as told:
         division(line([1.0]), Limits(cpu=50))
     assert told.value.field == "cpu"
 

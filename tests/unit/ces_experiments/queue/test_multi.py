@@ -104,7 +104,9 @@ def test_each_run_and_each_job_is_kept_on_any_network(tmp_path: Path) -> None:
     only = ("--policies", "sjf,ces-multi", "--no-plots", "--topology", "ring", "--out", tmp_path)
     shown = bench(*SMALL, *only, "--trace", tmp_path / "trace.csv", "--as-timed", "--processes", 2)
     assert "ignored columns: user" in shown.stderr
-    assert "arrivals as timed: 12 jobs of trace.csv on a ring network of 5 nodes" in " ".join(shown.stdout.split())
+    assert "arrivals as timed: up to 12 jobs of trace.csv on a ring network of 5 nodes" in " ".join(
+        shown.stdout.split()
+    )
     found = json.loads((tmp_path / "results.json").read_text())["regimes"]["tight"]["as timed"]["policies"]["sjf"]
     runs, jobs = (list(csv.DictReader((tmp_path / name).open())) for name in ("runs.csv", "jobs.csv"))
     assert [(row["policy"], row["repeat"]) for row in runs] == [(p, r) for r in "01" for p in ("sjf", "ces-multi")]

@@ -71,6 +71,18 @@ def test_so_many_jobs_of_a_tenant_wait_and_no_more(world: World) -> None:
     submit("default")
 
 
+def test_memory_without_a_unit_is_refused_with_the_unit(world: World) -> None:
+    def job(memory: str) -> JobFile:
+        task = {"name": "w", "command": ["x"], "resources": {"memory": memory}}
+        return JobFile.model_validate({"name": "j", "tasks": [task]})
+
+    with pytest.raises(Invalid) as refused:
+        world.submit(job("64"))
+    said = "tasks[0].resources.memory: 64 bytes are too few to run in: write a unit, like 64Mi"
+    assert str(refused.value) == said
+    assert world.job(world.submit(job("1048576"))).state == "queued"
+
+
 def test_a_malleable_job_does_not_tell_torchrun_who_takes_part(world: World) -> None:
     def job(**more: object) -> JobFile:
         task = {"name": "w", "command": ["torchrun", "--nnodes=1:4", "train.py"]}

@@ -13,12 +13,12 @@ from ces_core.evolution.decision_log import DecisionLog
 from ces_core.evolution.folder import EvolutionFolder, basis_of
 from ces_core.evolution.gate import Pairs
 from ces_core.evolution.solvers import solver_of
+from ces_core.evolution.standing import verdict_on
 from ces_core.evolution.state import BASE
 from ces_core.learned.schema import NODE
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
 from ces_rl.evolve.commands import evolve
-from ces_rl.evolve.comparison import verdict_on
 
 DAY = 86_400.0
 

@@ -75,6 +75,13 @@ def test_a_solver_is_one_that_there_is() -> None:
     assert checked_settings([], "greedy", None) == {"CES_SOLVER": "greedy"}
 
 
+def test_a_queue_policy_is_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "described_by_services", lambda _: ({"CES_QUEUE_POLICY"}, []))
+    error = refusal("queue_policy=shortest")
+    assert error["problem"].startswith("CES_QUEUE_POLICY: no queue policy is called 'shortest': use one of ces-multi")
+    assert checked_settings(["queue_policy=ces-multi"], None, None) == {"CES_QUEUE_POLICY": "ces-multi"}
+
+
 def test_a_policy_is_a_file_that_the_solver_takes(tmp_path: Path) -> None:
     assert "there is no file" in refusal(policy=tmp_path / "none.onnx")["problem"]
     file = tmp_path / "policy.onnx"

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ import typer
 import yaml
 from pydantic import ValidationError
 from rich.console import RenderableType
+from rich.progress import Progress, TaskID
 from rich.text import Text
 
 from ces_client.cli import session
@@ -28,19 +30,19 @@ from ces_client.client import Client
 from ces_client.errors import BadInput, bad_field
 from ces_client.files import LARGEST_FILE, explained
 from ces_client.graphs.drawing import check_kind, draw_parts
-from ces_client.graphs.graphfile import ApplicationGraph, Program
-from ces_client.graphs.job import NEAR, JobPart, job_of
-from ces_client.graphs.levels import Made, Way, Wish, asked_for, levels_of
 from ces_client.graphs.reader import read_graph
 from ces_client.view.decomposition import Row, levels_table, parts_table
 from ces_client.view.plan import plan_answer
+from ces_common.graph_job import job_of, names_of
+from ces_common.graphfile import ApplicationGraph, Program
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import PlanForecast
 from ces_common.quantities import parse_cpu, parse_memory
 from ces_common.resources import MAX_GPUS
 from ces_core.decomposition.comparison import Rival, rivals
-from ces_core.decomposition.graph import Edge, Graph, IndivisibleError, Limits, Parts, Vertex, division, even_limits
+from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, Parts, Vertex, division
 from ces_core.decomposition.levels import MOST_PARTS, Granularity, best_placed
+from ces_core.decomposition.ways import Made, Way, Wish, asked_for, job_parts, levels_of, part_limits
 
 TITLE = "The graph is not divided"
 REMEDIES = {
@@ -115,16 +117,14 @@ def decompose(
     graph = _graph(source)
     capacity = source.capacity
 
-    def limits(count: int) -> Limits:
-        # What is near a user is as large as the cut makes it, unless somebody set a bound.
-        even = even_limits(graph, count).cpu if by is not Way.mobile else None
-        cards = MAX_GPUS if capacity.gpu is None else capacity.gpu  # no task has more
-        return Limits(even if capacity.cpu is None else capacity.cpu, capacity.memory, cards)
-
+    cards = MAX_GPUS if capacity.gpu is None else capacity.gpu  # no task has more
+    limits = part_limits(graph, by, Limits(capacity.cpu, capacity.memory, cards))
     wish = Wish(by, graph, limits, source.near.state, time_limit, seed)
     try:
         with progress_bars() as bars:
-            levels = levels_of(wish, parts, granularity, bars)
+            bar = bars.add_task("levels divided", total=None)
+            told = partial(_progressed, bars, bar)
+            levels = levels_of(wish, parts, granularity, told)
     except IndivisibleError as error:
         raise bad_field(TITLE, error.field, str(error), REMEDIES[error.field]) from error
     wanted = asked_for(levels.made, levels.asked)
@@ -174,11 +174,13 @@ def _quantity(option: str, text: str, parse: Callable[[object], int]) -> int:
         raise bad_field(TITLE, option, str(error), f"change {text!r}") from error
 
 
+def _progressed(bars: Progress, bar: TaskID, done: int, total: int | None) -> None:
+    bars.update(bar, completed=done, total=total)
+
+
 def _graph(source: ApplicationGraph) -> Graph:
-    index = {vertex.name: place for place, vertex in enumerate(source.vertices)}
-    vertices = tuple(Vertex(**dict(vertex)) for vertex in source.vertices)
-    edges = (Edge(index[e.src], index[e.dst], e.bandwidth.min, e.bandwidth.max) for e in source.edges)
-    return Graph(source.name, vertices, tuple(edges))
+    edges = ((e.src, e.dst, e.bandwidth.min, e.bandwidth.max) for e in source.edges)
+    return Graph.of(source.name, (Vertex(**dict(each)) for each in source.vertices), edges)
 
 
 def _ranked(client: Client, source: ApplicationGraph, levels: Sequence[Made], by: Way) -> list[Ranked]:
@@ -196,24 +198,9 @@ def _ranked(client: Client, source: ApplicationGraph, levels: Sequence[Made], by
 
 def _job(source: ApplicationGraph, parts: Parts, by: Way) -> JobFile:
     try:
-        return job_of(source, _job_parts(parts, by), parts.flows)
+        return job_of(source, job_parts(parts, by), parts.flows)
     except ValidationError as error:
         raise BadInput("The parts make no valid job", explained(error, JobFile)) from error
-
-
-def _job_parts(parts: Parts, by: Way) -> list[JobPart]:
-    vertices = parts.graph.vertices
-    return [
-        JobPart(
-            vertices=[vertices[v].name for v in members],
-            cpu=parts.amount(index, "cpu"),
-            memory=parts.amount(index, "memory"),
-            gpu=int(parts.amount(index, "gpu")),
-            arch=next(iter(parts.archs(index)), None),
-            near=by is Way.mobile and any(vertices[v].near for v in members),
-        )
-        for index, members in enumerate(parts.members)
-    ]
 
 
 def _tell(
@@ -311,16 +298,17 @@ def _rival_row(rival: Rival, whole: float) -> Row:
 
 
 def _part_rows(parts: Parts, by: Way) -> list[tuple[str, float, float, int, str, Sequence[str]]]:
+    asked = job_parts(parts, by)
     return [
         (
-            f"{NEAR if part.near else f'part{index + 1}'}-0",
+            f"{name}-0",
             part.cpu,
             part.memory,
             part.gpu,
             part.arch or "any",
             part.vertices,
         )
-        for index, part in enumerate(_job_parts(parts, by))
+        for name, part in zip(names_of(asked), asked, strict=True)
     ]
 
 

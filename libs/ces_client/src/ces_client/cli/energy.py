@@ -10,7 +10,7 @@ from rich.text import Text
 from ces_client.cli import session
 from ces_client.cli.output import Output, OutputOption, tell
 from ces_client.errors import bad_field
-from ces_client.view.energy import job_parts, node_parts, nodes_table
+from ces_client.view.energy import job_parts, node_parts, nodes_parts
 
 JOB, NODE = "job/", "node/"
 
@@ -25,7 +25,7 @@ def energy(
     with session.connect() as client:
         if name is None:
             nodes = list(client.energy.nodes())
-            tell(nodes, nodes_table(nodes) if nodes else Text("no nodes"), output)
+            tell(nodes, nodes_parts(nodes) if nodes else Text("no nodes"), output)
             return
         is_node = name.startswith(NODE) or (
             not name.startswith(JOB) and name in {each.node for each in client.energy.nodes()}

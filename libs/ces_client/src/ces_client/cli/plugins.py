@@ -26,6 +26,25 @@ from ces_common.messages.api import Problem
 
 GROUP = "ces.commands"
 BENCH_GROUP = "ces.bench"
+CALLED_ELSEWHERE = {
+    "apply": "submit FILE",
+    "create": "submit FILE",
+    "delete": "cancel JOB",
+    "info": "doctor",
+    "jobs": "get jobs",
+    "kill": "cancel JOB",
+    "links": "get links",
+    "nodes": "get nodes",
+    "ps": "get jobs",
+    "queue": "get queue",
+    "rm": "cancel JOB",
+    "run": "submit FILE",
+    "start": "up",
+    "status": "describe job JOB",
+    "stop": "cancel JOB",
+    "top": "get nodes --watch",
+}
+"""What other tools call it -> how it is called here."""
 _WANTS_JSON = "ces_client.wants_json"
 
 
@@ -69,6 +88,11 @@ class CesGroup(PluginGroup):
     """``ces``: where errors end."""
 
     entry_points = GROUP
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in CALLED_ELSEWHERE and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command {args[0]!r}. It is `ces {CALLED_ELSEWHERE[args[0]]}`.")
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         ctx.meta[_WANTS_JSON] = wants_json(args)

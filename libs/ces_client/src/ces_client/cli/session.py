@@ -53,7 +53,8 @@ def job_id(client: Client, job: str) -> str:
     others = [each.id for each in earlier if each.state not in JOB_OVER]
     if others:
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        note = f"{len(found)} jobs are named {job}; this is the latest, {latest.id}. Not over either, and to be named "
+        which = "It is over; not over" if latest.state in JOB_OVER else "Not over either"
+        note = f"{len(found)} jobs are named {job}; this is the latest, {latest.id}. {which}, and to be named "
         note += f"by their ids: {', '.join(others[-NAMED:])}{more}"
         console(stderr=True).print(Text(note, style="yellow"), soft_wrap=True)
     return latest.id

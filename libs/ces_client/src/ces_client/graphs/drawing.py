@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ces_client.errors import bad_field
-from ces_client.graphs.graphfile import ApplicationGraph
 from ces_client.view.plain import plain
+from ces_common.graphfile import ApplicationGraph
 
 KINDS = (".png", ".svg")
 MOST_NAMES = 60  # vertices that are drawn with their names

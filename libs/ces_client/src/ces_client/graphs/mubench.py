@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 from ces_client.graphs.wfcommons import BURST, LEAST_RATE
+from ces_common.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 from ces_common.quantities import Cpu, Memory
 
 REQUEST = 8_000

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from ces_client.errors import BadInput, bad_field
 from ces_client.files import explained
-from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 from ces_client.graphs.wfcommons import BURST, LEAST_RATE, job_name
+from ces_common.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 
 FLOPS = 2e9
 """Operations in a second that a core is taken to do: an assumption, for devices are not asked."""

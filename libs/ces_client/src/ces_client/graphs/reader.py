@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from ces_client.errors import BadInput, bad_field
 from ces_client.files import checked, explained, parsed
-from ces_client.graphs.graphfile import ApplicationGraph, GraphFile
 from ces_client.graphs.mubench import WorkModel
 from ces_client.graphs.onnx_model import read_onnx
 from ces_client.graphs.wfcommons import WfCommonsFile, job_name
 from ces_common.documents import read_json, read_yaml
+from ces_common.graphfile import ApplicationGraph, GraphFile
 
 LARGEST_GRAPH = 16 * 2**20  # bytes of JSON
 LARGEST_YAML = 2**20  # its reader takes a hundred times as long

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ces_client.graphs.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
+from ces_common.graphfile import MAX_VERTICES, ApplicationGraph, vertex_name
 
 _Bytes = Annotated[float, Field(ge=0, le=1e18)]
 _Seconds = Annotated[float, Field(ge=0, le=1e12)]

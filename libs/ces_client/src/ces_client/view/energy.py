@@ -14,6 +14,9 @@ from ces_client.view.tables import plain_table
 from ces_common.messages.energy import Energy, JobEnergy, NodeEnergy
 
 UNKNOWN: Final = "unknown"
+REMEDY: Final = (
+    "unknown: that machine has no meter; CES_POWER_IDLE and CES_POWER_PEAK, set on its agent, make a model of it"
+)
 _UNITS: Final = ((1e9, "GJ"), (1e6, "MJ"), (1e3, "kJ"))
 
 
@@ -70,6 +73,12 @@ def nodes_table(nodes: Sequence[NodeEnergy]) -> Table:
             joules_text(each.system.joules),
         )
     return table
+
+
+def nodes_parts(nodes: Sequence[NodeEnergy]) -> RenderableType:
+    """The table, and what would make known what is not."""
+    table = nodes_table(nodes)
+    return Group(table, Text(), Text(REMEDY, style="dim")) if any(each.energy is None for each in nodes) else table
 
 
 def node_parts(view: NodeEnergy) -> RenderableType:

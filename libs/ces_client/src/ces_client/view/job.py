@@ -33,7 +33,8 @@ from ces_common.quantities import format_cpu
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
 BAR_WIDTH = 32
-KNOWN = ("round", "rounds", "loss", "accuracy", REPORTED)
+KNOWN = ("round", "rounds", "loss", "accuracy", "rank", "world_size", REPORTED)
+"""Keys of progress that stand elsewhere: the last ones in the worker's name, the number of rows, and below the plan."""
 MOST_KEYS = 4  # of a worker's own that are shown
 MOST_SHOWN = 20  # characters of a value
 
@@ -125,23 +126,25 @@ def job_line(view: JobView, now: datetime) -> Text:
 
 
 def worker_table(view: JobView) -> Table:
-    """A progress bar for each worker, with loss, accuracy, and what else it reports."""
-    numbers = ("ROUND", "LOSS", "ACCURACY")
+    """A line for each worker; of its progress, the columns that any worker fills."""
     progresses = [task_progress(task.progress) for task in view.placement]
+    bar = ("PROGRESS", "ROUND") if any(progress.round is not None for progress in progresses) else ()
+    loss = ("LOSS",) if any(progress.loss is not None for progress in progresses) else ()
+    accuracy = ("ACCURACY",) if any(progress.accuracy is not None for progress in progresses) else ()
     more = ("MORE",) if any(progress.more for progress in progresses) else ()
-    columns = ("WORKER", "NODE", "STATE", "PROGRESS", *numbers, *more)
+    columns = ("WORKER", "NODE", "STATE", *bar, *loss, *accuracy, *more)
+    numbers = ("ROUND", "LOSS", "ACCURACY")
     table = plain_table(*columns, right=numbers, wrapped=("PROGRESS", *more), optional=("PROGRESS", "LOSS", "NODE"))
     for task, progress in zip(view.placement, progresses, strict=True):
-        table.add_row(
-            task.name,
-            task.node or DASH,
-            _task_state(task),
-            _bar(task, progress),
-            DASH if progress.round is None else f"{progress.round}/{progress.rounds or '?'}",
-            DASH if progress.loss is None else f"{progress.loss:.4f}",
-            DASH if progress.accuracy is None else f"{progress.accuracy:.1%}",
-            *([_own_keys(progress.more)] if more else []),
-        )
+        cells: dict[str, RenderableType] = {
+            "PROGRESS": _bar(task, progress),
+            "ROUND": DASH if progress.round is None else f"{progress.round}/{progress.rounds or '?'}",
+            "LOSS": DASH if progress.loss is None else f"{progress.loss:.4f}",
+            "ACCURACY": DASH if progress.accuracy is None else f"{progress.accuracy:.1%}",
+            "MORE": Text(_own_keys(progress.more), no_wrap=True, overflow="ellipsis"),
+        }
+        shown = [cells[column] for column in columns[3:]]
+        table.add_row(task.name, task.node or DASH, _task_state(task), *shown)
     return table
 
 

@@ -134,7 +134,9 @@ def _wanted_nodes(nodes: TooFewNodes) -> str:
         found = f"{nodes.nodes or 'none'} {'have' if nodes.nodes > 1 else 'has'} that"
         return f"{nodes.needed} {'node' if nodes.needed == 1 else 'nodes'} with {amounts} free ({found})"
     times = {0: "nowhere", 1: "once"}.get(nodes.available, f"{nodes.available} times")
-    return f"{nodes.needed} times {amounts} on one node (free {times})"
+    if nodes.needed == 1:
+        return f"{amounts} on one node (free {times})"
+    return f"{nodes.needed} times {amounts}, each on one node (free {times})"
 
 
 def lack_text(lack: Lack) -> str:

@@ -94,12 +94,16 @@ def fact_list(facts: Sequence[tuple[str, str]]) -> RenderableType:
 
 
 def _least_width(column: Column, console: Console, unbounded: ConsoleOptions) -> int:
-    """The width of a column's text, or of its longest word where it may be wrapped."""
+    """The width of a column's text, or of its longest word where it may be wrapped, or least where it may be cut."""
     cells = [Text(str(column.header)), *column.cells]
     widest = max(Measurement.get(console, unbounded, cell).maximum for cell in cells)
     if column.no_wrap:
         return widest
-    words = (Measurement.get(console, unbounded, cell).minimum for cell in cells if isinstance(cell, Text))
+    words = (
+        Measurement.get(console, unbounded, cell).minimum
+        for cell in cells
+        if isinstance(cell, Text) and not cell.no_wrap
+    )
     return max(min(widest, LEAST), *words)
 
 

@@ -29,15 +29,12 @@ class Rival:
     lacks: str = ""
 
 
-def rivals(division: Division, parts: int, *, seed: int = 0) -> tuple[Rival, ...]:
-    """Not divided, divided at random within capacities, and by METIS, which is told how full a part may be but need not
-    keep to it."""
+def rivals(division: Division, parts: int, *, seed: int = 0, metis: bool = True) -> tuple[Rival, ...]:
+    """Not divided, divided at random within capacities, and, if asked for, by METIS, which is told how full a part may
+    be but need not keep to it."""
     whole = division.broken(np.zeros(division.size, np.int64))
-    return (
-        Rival("unsplit", 1, 0.0, above="; ".join(whole)),
-        _random(division, parts, seed),
-        _metis(division, parts, seed),
-    )
+    found = Rival("unsplit", 1, 0.0, above="; ".join(whole)), _random(division, parts, seed)
+    return (*found, _metis(division, parts, seed)) if metis else found
 
 
 def _random(division: Division, parts: int, seed: int) -> Rival:

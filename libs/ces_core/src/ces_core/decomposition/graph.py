@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 RESOURCES = ("cpu", "memory", "gpu")
+UNITS = {"cpu": "millicores", "memory": "bytes", "gpu": "cards"}
 EPSILON = 1e-9  # of a capacity, by which sums of many amounts may exceed it
 
 
@@ -54,6 +55,13 @@ class Graph:
     name: str
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
+
+    @staticmethod
+    def of(name: str, vertices: Iterable[Vertex], edges: Iterable[tuple[str, str, float, float]]) -> Graph:
+        """``edges``: names of both ends, least and most traffic. Every end is a vertex, whose name no other has."""
+        known = tuple(vertices)
+        index = {vertex.name: place for place, vertex in enumerate(known)}
+        return Graph(name, known, tuple(Edge(index[src], index[dst], low, high) for src, dst, low, high in edges))
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,8 @@ def division(graph: Graph, limits: Limits, *, pure: bool = False) -> Division:
     for name, row, bound in zip(RESOURCES, amounts, most, strict=True):
         if row.max() > bound:
             largest = vertices[int(row.argmax())].name
-            raise IndivisibleError(name, f"the vertex {largest} alone asks for {row.max():g} of {bound:g}")
+            asks = f"{row.max():g} {UNITS[name]}"
+            raise IndivisibleError(name, f"the vertex {largest} alone asks for {asks}, and a part may for {bound:g}")
     kinds = [(each.arch, each.work_class) if pure else each.arch for each in vertices]
     known = {kind: index for index, kind in enumerate(sorted({*kinds} - {None}, key=str))}
     label = np.array([known.get(kind, -1) for kind in kinds], np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 
 class ProblemError(ValueError):
     """An invalid problem. ``field`` says where, such as ``job.flows[2].min``."""
@@ -16,7 +18,10 @@ class UnknownSolverError(LookupError):
     """No usable solver has this name. ``lacks``: what the solver of this name is missing, and the remedy."""
 
     def __init__(self, name: str, known: list[str], lacks: str | None = None) -> None:
-        what = f"no solver is called {name!r}" if lacks is None else f"{name} {lacks}"
+        what = f"{name} {lacks}"
+        if lacks is None:
+            near = get_close_matches(name, known, 1)
+            what = f"no solver is called {name!r}" + (f", perhaps {near[0]!r} is meant" if near else "")
         super().__init__(f"{what}; known: {', '.join(known)}")
         self.name = name
         self.known = known

@@ -17,6 +17,19 @@ NODE_PROFILE = frozenset(("speed", "idle_w", "peak_w", "power_w", "sleeping", "r
 LINK_PROFILE = frozenset(("delay_ms", "nj_per_bit", "reliability"))
 TASK_PROFILE = frozenset(("work", "rate", "longest_ms", "group", "state"))
 GOALS = frozenset(("chains", "least_reliability", "objective", "held"))
+PLAIN = {
+    "extra_forbidden": "unknown field",
+    "missing": "is missing",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "string_type": "must be text",
+    "list_type": "must be a list",
+    "model_type": "must hold fields with values",
+    "model_attributes_type": "must hold fields with values",
+}
+"""What is wrong with a field, by pydantic's name for it, without its words for programmers."""
 BLANK = {Work: Work(0.0), Chain: Chain(""), Held: Held("", "")}
 """What parts are compared with when they are written: what is alike is left out."""
 
@@ -37,7 +50,7 @@ def read_instance(
         instance = InstanceFile.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        what = "unknown field" if first["type"] == "extra_forbidden" else first["msg"]
+        what = PLAIN.get(first["type"], first["msg"])
         raise ProblemError(_dotted(first["loc"]), what) from error
     job = instance.job
     return Problem.make(

@@ -16,12 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ces_core.evolution.decision_log import WholeLog, read_log
 from ces_core.evolution.folder import EvolutionFolder
 from ces_core.evolution.gate import Verdict
-from ces_core.evolution.pairing import pairs_of
 from ces_core.evolution.solvers import solver_of
+from ces_core.evolution.standing import standing, verdict_on
 from ces_core.evolution.state import State, StateError, Version, candidate_of, why_promoted
 from ces_core.model.errors import UnknownSolverError
 from ces_rl.evolve.comparison import replay as replay_log
-from ces_rl.evolve.comparison import verdict_on
 from ces_rl.evolve.lessons import chosen, learned_until, write_lessons
 from ces_rl.evolve.report import log_line, state_table, verdict_table, versions_table
 from ces_rl.needs import require_torch
@@ -34,7 +33,7 @@ FolderOption = Annotated[
 VersionArgument = Annotated[
     str | None, typer.Argument(metavar="VERSION", help="such as v3; left out, the newest candidate")
 ]
-WhyOption = Annotated[str, typer.Option("--why", help="kept with the change")]
+WhyOption = Annotated[str, typer.Option("--why", help="kept with the change, and shown on the dashboard to all")]
 
 
 @evolve.callback()
@@ -107,13 +106,10 @@ def status(folder: FolderOption) -> None:
     """Show which version is live, what is known of the others, and what happened."""
     with _errors():
         place, now_s = EvolutionFolder(folder).existing(), time.time()
-        state, versions = place.state(), place.versions()
-        verdicts = {each.name: verdict_on(place, state, each.name, now_s) for each in versions}
-        watched = None if state.former is None else pairs_of(place.pairs(place.watch(state)))
-        console = Console()
-        console.print(state_table(state, candidate_of(state, versions), watched))
-        if versions:
-            console.print(versions_table(state, versions, verdicts))
+        known, console = standing(place, now_s), Console()
+        console.print(state_table(known))
+        if known.versions:
+            console.print(versions_table(known))
         typer.echo(log_line(read_log(place.log)))
 
 

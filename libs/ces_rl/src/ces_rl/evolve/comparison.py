@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from ces_core.evolution.decision_log import WholeLog
 from ces_core.evolution.folder import MOST_PAIRS, EvolutionFolder
-from ces_core.evolution.gate import Verdict, judged
-from ces_core.evolution.pairing import compared, pairs_of
+from ces_core.evolution.pairing import compared
 from ces_core.evolution.solvers import solver_of
 from ces_core.evolution.state import State, Version
 
@@ -41,9 +40,3 @@ def replay(
             found = []
         news(number, len(held_out))
     return done
-
-
-def verdict_on(folder: EvolutionFolder, state: State, version: str, now_s: float) -> Verdict:
-    """What is known of a version beside the live one. Raises FolderError."""
-    pairs = pairs_of(folder.pairs(folder.candidacy(version, state)))
-    return judged(pairs, frozen=state.frozen, promoted_s=state.promoted_s, now_s=now_s)

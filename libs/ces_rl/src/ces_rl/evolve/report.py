@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.table import Table
 
 from ces_core.evolution.confidence import interval
 from ces_core.evolution.decision_log import WholeLog
-from ces_core.evolution.gate import Pairs, Verdict
-from ces_core.evolution.state import State, Version
+from ces_core.evolution.gate import Verdict
+from ces_core.evolution.standing import Standing, role_of
+from ces_core.evolution.state import State
 
 SHOWN = 5
 """Changes of the last time."""
 
 
-def state_table(state: State, candidate: Version | None, watched: Pairs | None) -> Table:
-    """What is live, and what was found since. ``watched``: the live one beside the former one, where there is one."""
+def state_table(known: Standing) -> Table:
+    """What is live, and what was found since."""
+    state, candidate, watched = known.state, known.candidate, known.watched
     table = Table("", "", show_header=False)
     frozen = " (frozen)" if state.frozen else ""
     table.add_row("live", f"{state.live}{frozen}")
@@ -33,19 +34,20 @@ def state_table(state: State, candidate: Version | None, watched: Pairs | None) 
     return table
 
 
-def versions_table(state: State, versions: Sequence[Version], verdicts: Mapping[str, Verdict]) -> Table:
+def versions_table(known: Standing) -> Table:
     """Each version beside the live one."""
     table = Table("version", "policy", "made", "learned from", "until", "gain", "refused", "slower", "")
-    for each in versions:
-        verdict = verdicts[each.name]
+    for each in known.versions:
+        verdict = known.verdicts[each.name]
         learned = f"{each.decisions} + {each.synthetic}"
-        known = (
+        found = (
             (str(verdict.interval), str(verdict.refused), f"{verdict.slower:.2f}")
             if verdict.interval.count
             else ("",) * 3
         )
         table.add_row(
-            each.name, each.policy, _time(each.made_s), learned, _time(each.learned_until_s), *known, _role(state, each)
+            *(each.name, each.policy, _time(each.made_s), learned, _time(each.learned_until_s)),
+            *(*found, role_of(known, each.name)),
         )
     return table
 
@@ -69,14 +71,6 @@ def log_line(log: WholeLog) -> str:
     first, last = (_time(log.decisions[at].at_s) for at in (0, -1))
     torn = f"; {log.torn} torn lines are left out" if log.torn else ""
     return f"{len(log.decisions)} decisions are logged, from {first} to {last} UTC{torn}"
-
-
-def _role(state: State, version: Version) -> str:
-    if version.name == state.live:
-        return "live"
-    if version.name == state.former:
-        return "shadow"
-    return "taken back" if version.name in state.returned else "candidate"
 
 
 def _time(at_s: float) -> str:

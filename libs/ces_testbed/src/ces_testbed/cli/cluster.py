@@ -97,6 +97,8 @@ def up(
     if is_up(files):
         remedy = f"`{down_command(cluster, files)}` ends it"
         raise bad_field(f"The cluster {cluster} is up already", "--name", "it runs", remedy)
+    if settings:  # five services start for it, which takes seconds
+        screen.print(Text("asking the services which settings they take", style="dim"))
     asked = ClusterSpec(
         name=cluster,
         topology=read_topology(topology),

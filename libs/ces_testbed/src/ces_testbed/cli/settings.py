@@ -16,7 +16,7 @@ from pathlib import Path
 from ces_client.errors import BadInput, bad_field
 from ces_testbed.services import AGENT_MODULE, DECIDED, MODULES
 
-SOLVER, POLICY = "CES_SOLVER", "CES_POLICY"
+SOLVER, POLICY, QUEUE_POLICY = "CES_SOLVER", "CES_POLICY", "CES_QUEUE_POLICY"
 READ_ELSEWHERE = frozenset({"CES_NO_NUMBA"})
 """What services read beside their settings."""
 FOR_THE_CLIENT = frozenset({"CES_URL", "CES_TOKEN", "CES_CONTEXT", "CES_DATA_DIR", "CES_REQUIRE"})
@@ -39,6 +39,8 @@ def checked_settings(given: Sequence[str], solver: str | None, policy: Path | No
         settings[POLICY] = str(Path(settings[POLICY]).expanduser().absolute())
     if set(settings) - {SOLVER, POLICY}:
         _check_names_and_values(settings)
+    if QUEUE_POLICY in settings:
+        _check_queue_policy(settings[QUEUE_POLICY])
     if set(settings) & {SOLVER, POLICY}:
         _check_solver(settings.get(SOLVER), settings.get(POLICY))
     return settings
@@ -58,8 +60,9 @@ def not_passed_on(settings: Mapping[str, str], environment: Mapping[str, str] = 
     for name in sorted(environment):
         if not name.startswith("CES_") or name in FOR_THE_CLIENT or name in settings:
             continue
-        option = options.get(name) or f'--set {name}="${name}"'
-        remedy = DECIDED.get(name) or f"write {option}"
+        # Whether a service reads it would take seconds to ask, and `--set` says so.
+        option = f"write {options[name]}" if name in options else f'if it is a setting, write --set {name}="${name}"'
+        remedy = DECIDED.get(name) or option
         lines.append(f"{name} of this shell is not passed on to the cluster: {remedy}")
     return lines
 
@@ -79,7 +82,8 @@ def _check_names_and_values(settings: Mapping[str, str]) -> None:
         if name not in known:
             raise unknown(name, known - DECIDED.keys())
     if wrong:
-        raise BadInput("A setting is wrong", [{"field": "--set", "problem": each} for each in wrong])
+        remedy = "docs/settings.md tells what each takes"
+        raise BadInput("A setting is wrong", [{"field": "--set", "problem": each, "remedy": remedy} for each in wrong])
 
 
 def described_by_services(settings: Mapping[str, str]) -> tuple[set[str], list[str]]:
@@ -115,6 +119,16 @@ def described_by_services(settings: Mapping[str, str]) -> tuple[set[str], list[s
         known |= set(described["settings"])
         wrong |= dict.fromkeys(described["wrong"])
     return known, list(wrong)
+
+
+def _check_queue_policy(name: str) -> None:
+    from ces_core.model.errors import QueuePolicyError
+    from ces_core.queue.policies import get_queue_policy
+
+    try:
+        get_queue_policy(name)
+    except QueuePolicyError as error:
+        raise bad_field("The queue policy cannot be used", "--set", f"{QUEUE_POLICY}: {error}", "correct it") from error
 
 
 def _check_solver(name: str | None, policy: str | None) -> None:

@@ -15,9 +15,11 @@ from ces_manager.api import (
     audits,
     cluster,
     dashboard,
+    decompositions,
     energy,
     etags,
     jobs,
+    policy,
     problems,
     regions,
     secrets,
@@ -36,7 +38,8 @@ from ces_manager.api.pages import page_routes
 
 ROUTERS = (
     *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router, energy.router),
-    *(regions.router, tokens.router, sessions.router, secrets.router, work.router),
+    *(regions.router, tokens.router, sessions.router, secrets.router, work.router, policy.router),
+    decompositions.router,
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
 LEVEL = 1  # of nine: the manager has other things to do

@@ -32,6 +32,8 @@ from ces_manager.queue.live import LiveQueue
 from ces_manager.replay.state import Replays
 from ces_manager.timeouts import Timeouts
 
+DIVISIONS_PER_S, DIVISIONS_AT_ONCE = 0.5, 5  # graphs that one identity has divided
+
 
 @dataclass
 class Context:
@@ -57,6 +59,7 @@ class Context:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     applications: SenderRate = field(default_factory=lambda: SenderRate(APPLICATIONS_PER_S, APPLICATIONS_AT_ONCE))
+    divisions: SenderRate = field(default_factory=lambda: SenderRate(DIVISIONS_PER_S, DIVISIONS_AT_ONCE))  # by name
     events: EventTail = field(init=False)
     live: LiveFeed = field(init=False)
     replays: Replays = field(init=False)

@@ -35,10 +35,10 @@ from ces_manager.api.traced_requests import request_span
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
 from ces_manager.jobs.admission import (
-    check_commands,
     check_inputs,
     check_room,
     check_secrets,
+    check_tasks,
     check_tenant,
     check_users,
     due_at,
@@ -244,7 +244,7 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
     context, identity = context_of(request), identity_of(request)
     job = allowed(identity, job)
     check_tenant(context.queue, job.tenant)
-    check_commands(job)
+    check_tasks(job)
 
     def admissible(tx: ReadTx) -> None:
         check_room(tx, context.queue, job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -58,6 +59,7 @@ _STATUS: dict[type[ManagerError], int] = {
     Unavailable: 503,
 }
 MOST_ERRORS = 50  # that an answer names
+PATH_SHOWN = 200  # characters
 RETRY_AFTER_S = 1  # of one that is refused for want of room
 
 
@@ -94,8 +96,14 @@ def install(app: FastAPI) -> None:
         return problem(_STATUS.get(type(error), 400), error.detail, errors, headers)
 
     @app.exception_handler(HTTPException)
-    async def _http(_: Request, error: HTTPException) -> JSONResponse:
-        return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        headers = dict(error.headers or {})
+        detail, path = str(error.detail), request.url.path[:PATH_SHOWN]
+        if detail == HTTPStatus.NOT_FOUND.phrase:  # of the router, which names nothing
+            detail = f"there is no {path}: /openapi.json lists what there is"
+        elif detail == HTTPStatus.METHOD_NOT_ALLOWED.phrase:
+            detail = f"{path} has no {request.method}: it takes {headers.get('Allow', 'others')}"
+        return problem(error.status_code, detail, headers=headers)
 
     @app.exception_handler(BusError)
     async def _bus(_: Request, error: BusError) -> JSONResponse:

@@ -17,7 +17,7 @@ from ces_common.documents import DuplicateKey, read_json, read_yaml
 from ces_manager.errors import Invalid, Malformed, TooLarge, WrongMediaType
 
 AT_ONCE = 2  # bodies that are read
-FILES = frozenset({"/v1/jobs", "/v1/plans"})  # what is written in files is sent there
+FILES = frozenset({"/v1/jobs", "/v1/plans", "/v1/decompositions"})  # what is written in files is sent there
 MAX_YAML = 64 * 1024  # bytes; its reader takes a hundred times as long as that of JSON
 YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 

@@ -33,7 +33,7 @@ def list_energy(tx: ReadTx, book: EnergyBook, *, cursor: str | None, limit: int)
 def node_energy(tx: ReadTx, book: EnergyBook, node: str, tenants: Collection[str] | None) -> NodeEnergy:
     """``tenants``: whose jobs are named; None for all. Raises NotFound."""
     if tx.session.get(NodeRow, node) is None:
-        raise NotFound(f"no node {node}")
+        raise NotFound(f"no node {node}: ces get nodes lists those that there are")
     view = _view(node, _rows(tx, [node]).get(node), book)
     if view.energy is None:
         return view

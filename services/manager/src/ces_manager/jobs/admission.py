@@ -18,6 +18,8 @@ from ces_common.torchrun import flag_of_ces
 from ces_manager.errors import Invalid, Overloaded
 
 SHOWN = 5
+LEAST_MEMORY = 2**20
+"""Bytes: no program runs in less, and whoever asks for that has forgotten the unit."""
 PLACES = select(NodeRow.name, NodeRow.profile)
 
 
@@ -87,9 +89,15 @@ def check_users(tx: ReadTx, job: JobFile) -> None:
         raise Invalid(field, why) from error
 
 
-def check_commands(job: JobFile) -> None:
-    """Raises Invalid for a malleable job that itself tells torchrun who takes part."""
+def check_tasks(job: JobFile) -> None:
+    """Raises Invalid for memory in which nothing runs, and a malleable job that itself tells torchrun who takes part.
+    Here and not in the file's model, which also reads what was stored before."""
     for i, group in enumerate(job.tasks):
+        memory = group.resources.memory
+        if memory < LEAST_MEMORY:
+            raise Invalid(
+                f"tasks[{i}].resources.memory", f"{memory} bytes are too few to run in: write a unit, like {memory}Mi"
+            )
         if job.elastic is not None and group.name == job.elastic.group and (flag := flag_of_ces(group.argv)):
             raise Invalid(f"tasks[{i}].command", f"leave out {flag}: CES tells torchrun at each start who takes part")
 

@@ -17,10 +17,10 @@ from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
 from ces_manager.jobs.admission import (
-    check_commands,
     check_inputs,
     check_room,
     check_secrets,
+    check_tasks,
     check_tenant,
     check_users,
     due_at,
@@ -65,7 +65,7 @@ def submit_job(
     check_inputs(tx, jobfile)
     check_secrets(tx, jobfile)
     check_users(tx, jobfile)
-    check_commands(jobfile)
+    check_tasks(jobfile)
     initial = jobfile if jobfile.elastic is None else jobfile.at_size(jobfile.elastic.smallest)
     if written is None:
         tasks, flows, restart = initial.expand_tasks(), initial.expand_flows(), jobfile.restart

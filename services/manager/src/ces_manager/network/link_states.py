@@ -62,7 +62,7 @@ def take_measurement(tx: WriteTx, src: str, dst: str, bandwidth: int | None, rou
     voids the measurement before. Raises NotFound."""
     row = tx.session.get(LinkRow, (src, dst))
     if row is None:
-        raise NotFound(f"no link {src} › {dst}")
+        raise NotFound(f"no link {src} › {dst}: ces get links lists those that there are")
     before = row.measured
     row.measured, row.measured_at = bandwidth, tx.now
     row.round_trip_us = None if round_trip_s is None else round(round_trip_s * 1e6)

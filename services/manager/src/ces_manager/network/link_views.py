@@ -29,7 +29,7 @@ def link_view(tx: ReadTx, measurements: Measurements, src: str, dst: str) -> Lin
     """Raises NotFound."""
     row = tx.session.get(LinkRow, (src, dst))
     if row is None:
-        raise NotFound(f"no link {src} › {dst}")
+        raise NotFound(f"no link {src} › {dst}: ces get links lists those that there are")
     (view,) = _link_views(tx, measurements, [row])
     return view.model_copy(update={"last_up": _last_up(tx, row)})
 

@@ -99,7 +99,7 @@ def ends_of(tx: ReadTx, src: str, dst: str) -> Ends:
     """Raises NotFound, and Conflict where the link cannot be probed now."""
     row = tx.session.get(LinkRow, (src, dst))
     if row is None:
-        raise NotFound(f"no link {src} › {dst}")
+        raise NotFound(f"no link {src} › {dst}: ces get links lists those that there are")
     if row.state != "up":
         raise Conflict(f"link {src} › {dst} is down: {row.state_reason or 'no reason given'}")
     for name in (src, dst):

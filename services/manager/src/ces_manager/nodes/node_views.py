@@ -45,7 +45,7 @@ def node_view(tx: ReadTx, node: str, measurements: Measurements, tenants: Collec
     """``tenants``: whose allocations are named; None for all. Raises NotFound."""
     views = _node_views(tx, measurements, [node], tenants)
     if not views:
-        raise NotFound(f"no node {node}")
+        raise NotFound(f"no node {node}: ces get nodes lists those that there are")
     return views[0]
 
 

@@ -21,7 +21,7 @@ def node_row(tx: ReadTx, name: str) -> NodeRow:
     """Raises NotFound."""
     row = tx.session.get(NodeRow, name)
     if row is None:
-        raise NotFound(f"no node {name}")
+        raise NotFound(f"no node {name}: ces get nodes lists those that there are")
     return row
 
 

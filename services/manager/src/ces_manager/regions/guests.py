@@ -28,7 +28,7 @@ from ces_common.roles import Role
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.access.allowance import allowed
 from ces_manager.errors import Invalid, NotFound
-from ces_manager.jobs.admission import check_commands, check_room, check_tenant
+from ces_manager.jobs.admission import check_room, check_tasks, check_tenant
 from ces_manager.jobs.network_readiness import network_ready
 from ces_manager.jobs.submission import submit_job
 from ces_manager.jobs.transitions import job_row
@@ -74,7 +74,7 @@ def check_admissible(tx: ReadTx, asked: GuestFile, queue: QueueFile) -> JobFile:
     """What the submission would check. Raises Invalid, Overloaded."""
     file = as_guest(asked)
     check_tenant(queue, file.tenant)
-    check_commands(file)
+    check_tasks(file)
     check_room(tx, queue, file)
     return file
 

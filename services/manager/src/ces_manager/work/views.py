@@ -47,7 +47,7 @@ def job_profile(tx: ReadTx, job: str, meter: WorkMeter, nodes: Sequence[str]) ->
     measured = _measured(tx, {*at, *nodes})
     missing = [each for each in nodes if each not in measured]
     if missing:
-        raise NotFound(f"no node {missing[0]}")
+        raise NotFound(f"no node {missing[0]}: ces get nodes lists those that there are")
     groups = list(dict.fromkeys(group_of_task(task.name) for task in row.tasks))
     return JobProfile(
         job=job,

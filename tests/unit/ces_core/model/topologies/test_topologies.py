@@ -219,3 +219,8 @@ def test_the_topology_zoo_is_read(name: str, nodes: int, links: int) -> None:
     problem = read_instance(instance)
     assert (problem.cluster.link_capacity > 0).all()
     assert check(instance, get_solver().solve(problem).to_dict()) == []
+
+
+def test_the_topology_file_of_a_cluster_is_refused_with_the_way_to_use_it() -> None:
+    with pytest.raises(ProblemError, match=r"docs/research\.md makes a \.graphml file of a topology file"):
+        random_instance(topology="two-sites.yaml")

@@ -13,6 +13,7 @@ SHAPES: Mapping[str, Callable[[int], Layout]] = MappingProxyType(
     {"random": random, "grid": grid, "ring": ring, "fat-tree": fat_tree}
 )
 """Name -> the layout with a given number of devices."""
+YAML = (".yaml", ".yml")
 NODES = 10
 """The default number of devices of a shape, as in the thesis's simulation."""
 
@@ -23,7 +24,9 @@ def layout_of(topology: str, nodes: int | None) -> Layout:
     Raises ProblemError, naming the field, for an unknown name, or a file that cannot be found or read.
     """
     if topology not in SHAPES and not topology.endswith(SUFFIX):
-        raise ProblemError("topology", f"must be {', '.join(SHAPES)} or a {SUFFIX} file, not {topology!r}")
+        known = f"must be {', '.join(SHAPES)} or a {SUFFIX} file, not {topology!r}"
+        made = f"; docs/research.md makes a {SUFFIX} file of a topology file" if topology.endswith(YAML) else ""
+        raise ProblemError("topology", known + made)
     if topology in SHAPES:
         if nodes is not None and nodes < 1:
             raise ProblemError("nodes", f"there must be at least one, not {nodes}")

@@ -63,6 +63,7 @@ const PLACES = [
   ["submit", "Submit", "s", "submitter"],
   ["events", "Events", "e"],
   ["replay", "Replay", "r"],
+  ["policy", "Policy", "p"],
   ["audit", "Audit", "a"],
 ];
 /** @returns {string[][]} those that the one who is signed in has, where the cluster has them */
@@ -80,6 +81,7 @@ const MODULES = {
   submit: ["submit"],
   events: ["events"],
   replay: ["replay"],
+  policy: ["policy"],
   audit: ["audit", "audit"],
 };
 

@@ -1,8 +1,9 @@
-/** Writing a job file, seeing what would happen to it now, and submitting it. */
+/** Writing a job file, seeing what would happen to it now, and submitting it; or a graph, and what it is divided into. */
 import { useRef, useState } from "../../vendor/preact-hooks.js";
 import { call, may, session } from "../client.js";
 import { tell } from "../live.js";
 import { confirmed } from "../parts/dialog.js";
+import { Divided, isGraph } from "../parts/divided.js";
 import { invalid, useDryRun } from "../parts/dry_run.js";
 import { Forecast, summaryText } from "../parts/forecast.js";
 import { EXAMPLES, replaceable } from "../parts/job_examples.js";
@@ -95,17 +96,25 @@ function Said({ text, run, goTo }) {
   </section>`;
 }
 
+/** @param {{text: string, goTo: (line: number) => void, write: (text: string) => void}} props `text`: of a graph */
+const Preview = (props) => html`<section class="divided" aria-labelledby="dry-run">
+  <h2 id="dry-run">${t("What it would be divided into")}</h2>
+  <p id="dry-run-said" class="quiet">${tx("A graph is no job yet: this shows what {command} makes of it.", { command: html`<code>ces decompose</code>` })}</p>
+  <${Divided} ...${props} />
+</section>`;
+
 /** The page for those who may submit. */
 function Editor() {
   const { draft, write, change } = useDraft();
   const { text } = draft;
-  const run = useDryRun(text);
+  const graph = isGraph(text);
+  const run = useDryRun(graph ? "" : text);
   const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
   const sending = useRef(false); // at once: a second click may come before anything is drawn again
   const [busy, setBusy] = useState(false);
   const [failed, setFailed] = useState(/** @type {{text: string, problem: any} | null} */ (null));
   const refused = Boolean(run.said && invalid(run.said.problem));
-  const ready = text.trim() !== "" && !refused && !busy;
+  const ready = text.trim() !== "" && !graph && !refused && !busy;
   const goTo = (/** @type {number} */ line) => area.current && selectLine(area.current, line);
   const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
@@ -154,7 +163,7 @@ function Editor() {
         ${failed && html`<${Refusal} problem=${failed.problem} text=${failed.text} goTo=${goTo} />`}
       </div>
     </div>
-    <${Said} text=${text} run=${run} goTo=${goTo} />
+    ${graph ? html`<${Preview} text=${text} goTo=${goTo} write=${write} />` : html`<${Said} text=${text} run=${run} goTo=${goTo} />`}
   </form>`;
 }
 

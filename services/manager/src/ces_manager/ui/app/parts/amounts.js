@@ -30,7 +30,7 @@ const amounts = ({ each }) =>
 export function wantedNodes(nodes) {
   const values = { amounts: amounts(nodes) };
   if (!nodes.apart) {
-    const wanted = t("{n} times {amounts} on one node", { ...values, n: nodes.needed });
+    const wanted = t("{n} times {amounts}, each on one node", { ...values, n: nodes.needed });
     if (nodes.available === 0) return t("{wanted} (free nowhere)", { wanted });
     return nodes.available === 1
       ? t("{wanted} (free once)", { wanted })

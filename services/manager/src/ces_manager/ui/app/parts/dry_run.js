@@ -1,4 +1,4 @@
-/** What would happen to a job file if it were submitted now, asked for while somebody writes it. */
+/** What the manager makes of a file, asked for while somebody writes it: what would happen to a job, most of all. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { call } from "../client.js";
 import { documentOf } from "./job_text.js";
@@ -9,7 +9,8 @@ const AGAIN_MS = 15000; // the cluster changes as well
 /**
  * @typedef {object} DryRun
  * @property {string} text of which this is said; the one that is written now may be another
- * @property {any} answer a PlanForecast of the API
+ * @property {string} path which was asked
+ * @property {any} answer a PlanForecast of the API, or what another path answers
  * @property {any} problem
  */
 
@@ -20,13 +21,15 @@ export const invalid = (problem) =>
 /**
  * At most one request is under way, and only what is said of the last text counts.
  * @param {string} text
+ * @param {{path?: string, repeats?: boolean}} [options] `path`: what is asked, with its query; `repeats`: whether it is
+ *   asked again after a while, since the cluster changes as well
  * @returns {{said: DryRun | null, busy: boolean, again: () => void}} `said`: null before the first answer
  */
-export function useDryRun(text) {
+export function useDryRun(text, { path = "/v1/plans", repeats = true } = {}) {
   const [said, setSaid] = useState(/** @type {DryRun | null} */ (null));
   const [busy, setBusy] = useState(false);
-  const now = useRef({ text, ended: new AbortController(), asking: false, ask: () => {} });
-  now.current.text = text;
+  const now = useRef({ text, path, ended: new AbortController(), asking: false, ask: () => {} });
+  Object.assign(now.current, { text, path });
   /** @type {{current: ReturnType<typeof setTimeout> | undefined}} */
   const timer = useRef(undefined);
   const later = (/** @type {number} */ ms) => {
@@ -34,7 +37,7 @@ export function useDryRun(text) {
     timer.current = setTimeout(() => now.current.ask(), ms);
   };
   now.current.ask = async () => {
-    const { text: asked, ended, asking } = now.current;
+    const { text: asked, path: where, ended, asking } = now.current;
     if (asking || ended.signal.aborted) return;
     if (!asked.trim()) return;
     if (document.visibilityState !== "visible") return later(AGAIN_MS);
@@ -44,16 +47,16 @@ export function useDryRun(text) {
     let answer = null;
     try {
       const signal = ended.signal;
-      answer = await call("/v1/plans", { method: "POST", document: documentOf(asked), signal });
+      answer = await call(where, { method: "POST", document: documentOf(asked), signal });
     } catch (refused) {
       problem = refused;
     }
     now.current.asking = false;
     if (ended.signal.aborted) return;
     setBusy(false);
-    if (now.current.text !== asked) return later(REST_MS);
-    setSaid({ text: asked, answer, problem });
-    if (!invalid(problem)) later(Math.max(AGAIN_MS, 1000 * (problem?.retryAfter ?? 0)));
+    if (now.current.text !== asked || now.current.path !== where) return later(REST_MS);
+    setSaid({ text: asked, path: where, answer, problem });
+    if ((repeats || problem) && !invalid(problem)) later(Math.max(AGAIN_MS, 1000 * (problem?.retryAfter ?? 0)));
   };
   useEffect(() => {
     if (text.trim()) later(REST_MS);
@@ -61,7 +64,7 @@ export function useDryRun(text) {
       clearTimeout(timer.current);
       setSaid(null);
     }
-  }, [text]);
+  }, [text, path]);
   useEffect(() => {
     now.current.ended = new AbortController();
     return () => {

@@ -41,11 +41,32 @@ elastic:
   grace: 30s
 `;
 
+const GRAPH = `# What an application is made of, more finely than as tasks: it is divided first.
+graph:
+  name: pictures
+  capacity: {cpu: 800m, memory: 512Mi}   # of one part
+  run: {command: [python, -m, http.server, "8000"]}
+  vertices:
+    - {name: capture, cpu: 200m, near: true}
+    - {name: decode, cpu: 300m}
+    - {name: detect, cpu: 400m, memory: 128Mi}
+    - {name: track, cpu: 300m}
+    - {name: alert, cpu: 100m}
+    - {name: archive, cpu: 100m, memory: 128Mi}
+  edges:
+    - {src: capture, dst: decode, bandwidth: {min: 4Mbit, max: 8Mbit}}
+    - {src: decode, dst: detect, bandwidth: {min: 10Mbit, max: 20Mbit}}
+    - {src: detect, dst: track, bandwidth: {min: 1Mbit, max: 2Mbit}}
+    - {src: track, dst: alert, bandwidth: {min: 100kbit, max: 500kbit}}
+    - {src: decode, dst: archive, bandwidth: {min: 1Mbit, max: 2Mbit}}
+`;
+
 /** Name of the example, and its text. @type {[string, string][]} */
 export const EXAMPLES = [
   ["A ring of workers", RING],
   ["A single task", SINGLE],
   ["A malleable job", MALLEABLE],
+  ["A graph of an application", GRAPH],
 ];
 
 /** @param {string} text @returns {boolean} whether nothing of the user's own would be lost with it */

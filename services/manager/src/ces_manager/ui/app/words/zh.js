@@ -1,9 +1,11 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
 import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
+import divided from "./zh_divided.js";
 import jobs from "./zh_jobs.js";
 import learned from "./zh_learned.js";
 import map from "./zh_map.js";
+import policy from "./zh_policy.js";
 import regions from "./zh_regions.js";
 import replay from "./zh_replay.js";
 import requests from "./zh_requests.js";
@@ -15,9 +17,11 @@ import trace from "./zh_trace.js";
 export default {
   ...audit,
   ...curves,
+  ...divided,
   ...jobs,
   ...learned,
   ...map,
+  ...policy,
   ...regions,
   ...replay,
   ...requests,

@@ -11,7 +11,7 @@ export default {
   "{amount} within the quota of tenant {where}": "租户 {where} 配额内的 {amount}",
   " and ": "和",
   "; ": "；",
-  "{n} times {amounts} on one node": "单个节点上的 {amounts}，共 {n} 份",
+  "{n} times {amounts}, each on one node": "{n} 份 {amounts}，每份在单个节点上",
   "{wanted} (free nowhere)": "{wanted}（尚无空闲）",
   "{wanted} (free once)": "{wanted}（空闲 1 份）",
   "{wanted} (free {n} times)": "{wanted}（空闲 {n} 份）",

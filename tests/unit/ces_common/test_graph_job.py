@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ces_client.graphs.graphfile import ApplicationGraph
-from ces_client.graphs.job import LONGEST_LIST, JobPart, job_of
+from ces_common.graph_job import LONGEST_LIST, job_of
+from ces_common.graphfile import ApplicationGraph
 from ces_core.decomposition.graph import Flow
+from ces_core.decomposition.ways import JobPart
 
 GRAPH = ApplicationGraph.model_validate(
     {

@@ -3,36 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
-from ces_client.graphs.graphfile import ApplicationGraph
+from ces_common.graphfile import ApplicationGraph
 from ces_common.jobfile import JobFile
 from ces_common.resources import Resources
-from ces_core.decomposition.graph import Flow
 
 LONGEST_LIST = 32768  # characters of CES_VERTICES; a longer one is left out
 NEAR = "near"
 
 
-@dataclass(frozen=True)
-class JobPart:
+class Part(Protocol):
     """What one part asks for, in millicores, bytes and cards. ``near``: it is the one near the user."""
 
-    vertices: Sequence[str]
-    cpu: float
-    memory: float
-    gpu: int
-    arch: str | None
-    near: bool = False
+    @property
+    def vertices(self) -> Sequence[str]: ...
+    @property
+    def cpu(self) -> float: ...
+    @property
+    def memory(self) -> float: ...
+    @property
+    def gpu(self) -> int: ...
+    @property
+    def arch(self) -> str | None: ...
+    @property
+    def near(self) -> bool: ...
 
 
-def job_of(graph: ApplicationGraph, parts: Sequence[JobPart], flows: Sequence[Flow]) -> JobFile:
+class Traffic(Protocol):
+    """From one part to another, by index: least and most, in bit/s."""
+
+    @property
+    def src(self) -> int: ...
+    @property
+    def dst(self) -> int: ...
+    @property
+    def min(self) -> float: ...
+    @property
+    def max(self) -> float: ...
+
+
+def names_of(parts: Sequence[Part]) -> list[str]:
+    """The groups of tasks that parts become."""
+    return [NEAR if part.near else f"part{index + 1}" for index, part in enumerate(parts)]
+
+
+def job_of(graph: ApplicationGraph, parts: Sequence[Part], flows: Sequence[Traffic]) -> JobFile:
     """The job, whose tasks are ``part1-0``, ``part2-0`` and so on, and ``near-0``. A part asks for as much memory as
     any job does that says nothing, where its vertices ask for less. Raises pydantic's ValidationError."""
     assert graph.run is not None
-    names = [NEAR if part.near else f"part{index + 1}" for index, part in enumerate(parts)]
+    names = names_of(parts)
     least = min(Resources().memory, graph.capacity.memory or Resources().memory)
     tasks: list[dict[str, Any]] = []
     for name, part in zip(names, parts, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ces_client.graphs.graphfile import GraphFile
+from ces_common.graphfile import GraphFile
 
 
 def document(**more: Any) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""An application's graph at the levels that were asked for, divided by the way that was asked for."""
+"""An application's graph at the levels that were asked for, divided in the way that was asked for, and what each part
+then asks for as a task."""
 
 from __future__ import annotations
 
@@ -7,10 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from time import monotonic
 
-from rich.progress import Progress
-
 from ces_core.decomposition.clusters import clusters
-from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, Parts, division, parts_of
+from ces_core.decomposition.graph import Graph, IndivisibleError, Limits, Parts, division, even_limits, parts_of
 from ces_core.decomposition.levels import Granularity, parts_at, pure_levels
 from ces_core.decomposition.mobile import mobile
 from ces_core.decomposition.optimal import optimal
@@ -57,30 +56,44 @@ class Levels:
     missing: dict[int, str] = field(default_factory=dict)
 
 
-def levels_of(wish: Wish, parts: int | None, granularity: Granularity, bars: Progress) -> Levels:
-    """So many parts, else three levels or, by ``compute``, a hierarchy. Raises IndivisibleError where the level that
-    was asked for cannot be."""
+def part_limits(graph: Graph, by: Way, limits: Limits) -> Callable[[int], Limits]:
+    """The most that one of so many parts may ask for. ``limits``: as somebody set them; without one for CPU it is an
+    even share, but for what is near a user, which is as large as the cut makes it."""
+
+    def of(count: int) -> Limits:
+        even = even_limits(graph, count).cpu if by is not Way.mobile else None
+        return Limits(even if limits.cpu is None else limits.cpu, limits.memory, limits.gpu)
+
+    return of
+
+
+def levels_of(
+    wish: Wish, parts: int | None, granularity: Granularity, done: Callable[[int, int | None], None] = lambda *_: None
+) -> Levels:
+    """So many parts, else three levels or, by ``compute``, a hierarchy. ``done``: hears how many levels are divided,
+    and of how many, None where that is not known. Raises IndivisibleError where the level that was asked for cannot
+    be."""
     size = len(wish.graph.vertices)
     least = least_parts(division(wish.graph, wish.limits(1), pure=wish.by is Way.compute))
     if wish.by is Way.mobile:
         least = max(least, 2)
     if wish.by is Way.compute:
-        bars.add_task("levels divided", total=None)
+        done(0, None)
         most = parts if parts is not None else parts_at(Granularity.fine, size, least)
         asked = parts if parts is not None else parts_at(granularity, size, least)
         return Levels([Made(each) for each in pure_levels(wish.graph, wish.limits, most)], asked)
     asked = parts if parts is not None else parts_at(granularity, size, least)
     counts = {asked} if parts is not None else {parts_at(each, size, least) for each in Granularity}
-    bar = bars.add_task("levels divided", total=len(counts))
     found = Levels([], asked)
-    for count in sorted(counts):
+    done(0, len(counts))
+    for number, count in enumerate(sorted(counts), 1):
         try:
             found.made.append(_divided(wish, count))
         except IndivisibleError as error:
             if count == asked:
                 raise
             found.missing[count] = str(error)
-        bars.advance(bar)
+        done(number, len(counts))
     return found
 
 
@@ -104,3 +117,31 @@ def _divided(wish: Wish, count: int) -> Made:
 def asked_for(levels: Sequence[Made], asked: int) -> Made:
     """The level with that many parts, else the nearest one."""
     return min(levels, key=lambda each: abs(len(each.parts.members) - asked))
+
+
+@dataclass(frozen=True)
+class JobPart:
+    """What one part asks for, in millicores, bytes and cards. ``near``: it is the one near the user."""
+
+    vertices: Sequence[str]
+    cpu: float
+    memory: float
+    gpu: int
+    arch: str | None
+    near: bool = False
+
+
+def job_parts(parts: Parts, by: Way) -> list[JobPart]:
+    """The parts as tasks, in their order."""
+    vertices = parts.graph.vertices
+    return [
+        JobPart(
+            vertices=[vertices[v].name for v in members],
+            cpu=parts.amount(index, "cpu"),
+            memory=parts.amount(index, "memory"),
+            gpu=int(parts.amount(index, "gpu")),
+            arch=next(iter(parts.archs(index)), None),
+            near=by is Way.mobile and any(vertices[v].near for v in members),
+        )
+        for index, members in enumerate(parts.members)
+    ]
