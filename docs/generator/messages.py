@@ -13,6 +13,7 @@ from ces_common.messages import (
     desired,
     events,
     identities,
+    moves,
     plans,
     policies,
     queries,
@@ -138,6 +139,7 @@ def _queries() -> str:
         (subjects.secrets(NODE), "agent", "manager", secrets.SecretsQuery, secrets.TaskSecrets),
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
+        (subjects.rpc("scheduler", "move"), "manager", "scheduler", moves.MoveQuery, moves.MoveAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
         (subjects.rpc("scheduler", "policy"), "manager", "scheduler", policies.PolicyQuery, policies.PolicyAnswer),
         (
@@ -177,7 +179,8 @@ def models() -> list[type[Message]]:
         traces,
     )
     in_modules = [each for module in modules for each in _of(module)]
-    also = [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
+    also = [moves.MoveCommitted, moves.MoveChanged, moves.MoveQuery, moves.MoveAnswer]
+    also += [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 
 

@@ -99,6 +99,19 @@ async def test_a_job_that_does_not_run_cannot_be_paused(api: Api) -> None:
     assert "queued" in problem["detail"]
 
 
+async def test_a_task_of_a_job_that_does_not_run_cannot_be_moved(api: Api) -> None:
+    path = f"/v1/jobs/{(await api.submit())['id']}/moves"
+    problem = await api.refused("POST", path, 409, json={"task": "w-0", "to": "n1"})
+    assert problem["detail"] == "job ring is queued; only tasks of a running job can be moved"
+    for body, field in (
+        ({"task": "w-0"}, "to"),
+        ({"task": "w-0", "to": "a b"}, "to"),
+        ({"task": "", "to": "n1"}, "task"),
+    ):
+        problem = await api.refused("POST", path, 422, json=body)
+        assert [error["field"] for error in problem["errors"]] == [field]
+
+
 async def test_flows_of_a_job_are_told_from_a_moment_on(api: Api) -> None:
     job = await api.submit()
     path = f"/v1/jobs/{job['id']}/flows"

@@ -34,6 +34,7 @@ MINE, OTHER = "red", "blue"
 BODIES: dict[str, Any] = {
     "/v1/jobs": JOB,
     "/v1/plans": JOB,
+    "/v1/jobs/{job}/moves": {"task": "w-0", "to": "n1"},
     "/v1/decompositions": {"graph": {"name": "g", "vertices": [{"name": "v"}]}},
     "/v1/topology": {"links": []},
     "/v1/nodes/tokens": {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import moved_tasks
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from manager_world import World, full_mesh, ring, sqlite_url
@@ -15,7 +16,7 @@ from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.state_view import StateView
 from ces_common.states import JOB_PLACED, JobState
-from ces_manager.errors import Conflict
+from ces_manager.errors import Conflict, ManagerError
 from ces_manager.jobs import commands, network_readiness
 from ces_manager.nodes import operations
 
@@ -32,7 +33,8 @@ places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
 nodes = st.sampled_from(NODES)
 pick = st.integers(0, 4)
 gpus = st.integers(0, 2)  # of each task
-SCOPES = ["gang", "task"]
+SCOPES = ["gang", "task", "task"]
+MOVABLE = (JobState.RUNNING, JobState.PAUSED)
 MARKS = ["cordon", "uncordon", "uncordon", "uncordon", "drain"]
 HOWS = ["suspend", "suspend", "stop"]
 YIELDS = ["stop", "suspend", "suspend"]
@@ -155,7 +157,8 @@ class Actors(RuleBasedStateMachine):
         for victim in self.choose(which, JobState.RUNNING):
             before = self.world.job(victim)
             reason = self.world.preempt(self.world.submit(ring(tasks=1, priority=100)), victim, how=how)
-            assert (reason is None) is (before.priority <= 90 and how in ("stop", before.preemption))
+            may = how == "stop" or (before.preemption == how and before.moving is None)
+            assert (reason is None) is (before.priority <= 90 and may)
 
     @rule(which=pick, bandwidth=rates)
     def go_on(self, which: int, bandwidth: int) -> None:
@@ -195,6 +198,30 @@ class Actors(RuleBasedStateMachine):
                 continue
             assert (after.state, after.attempt) == (JobState.RUNNING, before.attempt)
             assert {each.cpu_desired for each in after.allocations if each.state == "running"} == {cpu}
+
+    @rule(which=pick, task=pick, node=nodes, bandwidth=rates)
+    def move(self, which: int, task: int, node: str, bandwidth: int) -> None:
+        for job in self.apart(which):
+            before = self.world.job(job)
+            name = before.tasks[task % len(before.tasks)].name
+            try:
+                remark = moved_tasks.ask(self.world, job, name, node, bandwidth)
+            except ManagerError:
+                remark = "refused"
+            after = self.world.job(job)
+            assert (after == before) if remark else (after.moving is not None and before.moving is None)
+            assert after.allocations == before.allocations
+
+    @rule(which=pick)
+    def lay(self, which: int) -> None:
+        for job in self.apart(which):
+            if self.world.job(job).moving is not None:
+                moved_tasks.laid(self.world, job)
+
+    def apart(self, which: int) -> list[str]:
+        """One of the running jobs whose tasks begin again one by one, if there is one."""
+        found = [job.id for job in self.world.snapshot().jobs if job.state in MOVABLE and job.restart.scope == "task"]
+        return [found[which % len(found)]] if found else []
 
     def sized(self, which: int) -> list[str]:
         """One of the malleable jobs, if there is one."""

@@ -59,3 +59,41 @@ def play(machine: Actors, seed: int, after_each: Callable[[], None], steps: int 
         call()
         after_each()
     machine.teardown()
+
+
+def play_moves(machine: Actors, seed: int, after_each: Callable[[], None], steps: int = 150) -> None:
+    """The same, mostly of jobs whose tasks are moved one by one."""
+    dice = random.Random(seed)
+    machine.build()
+    for job in machine.world.snapshot().jobs:
+        machine.world.cancel(job.id)
+
+    def one() -> str:
+        return dice.choice(NODES)
+
+    def submit() -> None:
+        machine.submit(dice.randint(1, 2), "task", dice.choice(DISCONNECT), dice.randint(0, 3), 10, "suspend", 0)
+
+    acts: list[tuple[int, Callable[[], None]]] = [
+        (4, submit),
+        (8, lambda: machine.start(dice.randint(0, 4), [one(), one()], RATES[0])),
+        (24, lambda: machine.move(dice.randint(0, 4), dice.randint(0, 1), one(), RATES[0])),
+        (20, lambda: machine.lay(dice.randint(0, 4))),
+        (14, lambda: machine.obey(one())),
+        (4, lambda: machine.exit_one(one(), dice.choice([0, 1, 1, 1]))),
+        (12, lambda: machine.speak(one())),
+        (22, lambda: machine.arrive(one(), dice.random() < 0.7, dice.random() < 0.3)),
+        (4, lambda: machine.pass_time(dice.choice([1, 5, 15]), {one()})),
+        (1, lambda: machine.pass_long_time(dice.choice([45, 200, 700]), {one()})),
+        (3, lambda: machine.mark(one(), dice.choice([*MARKS, "uncordon", "uncordon"]))),
+        (2, lambda: machine.pause_or_resume(dice.randint(0, 4), dice.random() < 0.3)),
+        (2, machine.all_converge),
+        (1, lambda: machine.cancel(dice.randint(0, 4))),
+        (1, lambda: machine.make_room(dice.randint(0, 4), dice.choice(HOWS))),
+        (1, lambda: machine.revise(dice.randint(0, 4), 0, RATES[0], one())),
+    ]
+    weights, calls = zip(*acts, strict=True)
+    for call in dice.choices(calls, weights, k=steps):
+        call()
+        after_each()
+    machine.teardown()

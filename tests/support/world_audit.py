@@ -47,7 +47,7 @@ def audit(world: World) -> None:
             )
         ).all()
         nodes = {row.name: row for row in tx.session.execute(text("SELECT name, cpu, memory, gpu, cards FROM nodes"))}
-        query = "SELECT id, state, attempt, live, next_size FROM jobs"
+        query = "SELECT id, state, attempt, live, next_size, move FROM jobs"
         jobs_ = {row.id: row for row in tx.session.execute(text(query))}
         links = {
             (row.src, row.dst): row for row in tx.session.execute(text("SELECT src, dst, bandwidth, medium FROM links"))
@@ -79,7 +79,10 @@ def audit(world: World) -> None:
     for row in live:
         job = jobs_[row.job]
         coming = row.attempt == job.attempt + 1  # held for another size
-        current = row.attempt == job.attempt or (coming and job.next_size is not None and row.state == "pending")
+        beside = row.attempt == 0 and job.move is not None and row.state == "pending"  # held for a task that moves
+        current = (
+            row.attempt == job.attempt or beside or (coming and job.next_size is not None and row.state == "pending")
+        )
         assert current, "something is held for a former attempt"
         assert job.live
         assert job.state != "suspended" or row.cpu == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
@@ -86,6 +88,9 @@ def test_every_operation_reaches_its_endpoint(client, manager, samples):
     ]:
         manager.on(method, path, samples.job("running"), status=202)
         assert call("j1").state == "running"
+    manager.on("POST", "jobs/j1/moves", samples.job("running"), status=202)
+    assert client.jobs.move("j1", "worker-0", to="n1").state == "running"
+    assert json.loads(manager.requests[-1].content) == {"task": "worker-0", "to": "n1"}
     for path, call in [
         ("nodes/n1/cordon", client.nodes.cordon),
         ("nodes/n1/uncordon", client.nodes.uncordon),
@@ -95,7 +100,7 @@ def test_every_operation_reaches_its_endpoint(client, manager, samples):
         assert call("n1").cordoned
     assert client.topology.put(TopologyFile()).version == 1
     assert list(client.queue()) == [entry]
-    assert len(manager.requests) == 8
+    assert len(manager.requests) == 9
 
 
 def test_ids_cannot_lead_out_of_their_place_in_the_path(client, manager):

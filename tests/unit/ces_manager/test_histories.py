@@ -10,7 +10,7 @@ import pytest
 from history_actors import ASKED, NODES, Actors
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant
-from long_histories import play
+from long_histories import play, play_moves
 from sqlalchemy import text
 from world_audit import audit, findings
 
@@ -64,9 +64,13 @@ class Histories(Actors):
             for each in job.resizing.allocations if job.resizing else ():
                 cpu[each.node] += held[each.id].cpu
                 memory[each.node] += held[each.id].memory
+            spare = job.moving
+            if spare is not None and spare.beside is not None:
+                cpu[spare.beside.node] += held[spare.beside.id].cpu
+                memory[spare.beside.node] += held[spare.beside.id].memory
             assert not (suspended and any(flow.rate for flow in job.reserved))
             present, coming = _on_links(job.reserved), _on_links(job.resizing.reserved if job.resizing else ())
-            links.update(present | coming if not job.released else {})
+            links.update((present | coming) + _on_links(spare.reserved if spare else ()) if not job.released else {})
         for name, left in residual.nodes.items():
             assert (left.cpu, left.memory) == (nodes[name].cpu - cpu[name], nodes[name].memory - memory[name])
             assert min(left.cpu, left.memory, left.gpu) >= 0
@@ -115,6 +119,13 @@ class Histories(Actors):
         assert self.view.nodes == fresh.nodes
         assert self.view.topology == fresh.topology
 
+    def after_each(self) -> None:
+        self.books_are_right()
+        self.what_is_left_is_what_nobody_holds()
+        self.each_task_runs_at_most_once()
+        self.no_worker_has_more_cpu_than_is_held_for_it()
+        self.follow()
+
     def teardown(self) -> None:
         for job in self.world.snapshot().jobs:
             self.world.cancel(job.id)
@@ -140,12 +151,10 @@ TestHistories.settings = settings(
 @pytest.mark.parametrize("seed", range(3))
 def test_long_histories(seed: int) -> None:
     machine = Histories()
+    play(machine, seed, machine.after_each)
 
-    def after_each() -> None:
-        machine.books_are_right()
-        machine.what_is_left_is_what_nobody_holds()
-        machine.each_task_runs_at_most_once()
-        machine.no_worker_has_more_cpu_than_is_held_for_it()
-        machine.follow()
 
-    play(machine, seed, after_each)
+@pytest.mark.parametrize("seed", range(2))
+def test_histories_of_moves(seed: int) -> None:
+    machine = Histories()
+    play_moves(machine, seed, machine.after_each)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import time
 import uuid
@@ -28,6 +27,7 @@ from ces_client.regions import Regions
 from ces_client.resource import MOST
 from ces_client.resource import Resource as _Resource
 from ces_client.resource import path_of as _path
+from ces_client.secrets import Secrets
 from ces_client.sessions import Sessions
 from ces_client.stream import StreamEvent, newline_split
 from ces_client.trust import check_encrypted, says_insecure
@@ -51,7 +51,6 @@ from ces_common.messages.dashboard import HeldFlow, Layout, UsageSamples
 from ces_common.messages.drains import DrainForecast
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.membership import ForgottenNode, JoinToken, JoinTokenRequest
-from ces_common.messages.secrets import SecretView
 from ces_common.messages.traces import JobTrace
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER
@@ -100,6 +99,11 @@ class Jobs(_Resource):
 
     def resume(self, job: str) -> JobView:
         return self._read(shown.JobView, self._http.request("POST", _path("jobs", job, "resume")))
+
+    def move(self, job: str, task: str, *, to: str) -> JobView:
+        """Move one task of a running job to the node ``to``; its ``move`` tells how far that is."""
+        body = {"task": task, "to": to}
+        return self._read(shown.JobView, self._http.request("POST", _path("jobs", job, "moves"), body=body))
 
     def logs(
         self, job: str, task: str | None = None, *, follow: bool = False, tail: int | None = None
@@ -278,23 +282,6 @@ class Tokens(_Resource):
         return self._read(AccessTokenView, self._http.request("DELETE", _path("tokens", name)))
 
 
-class Secrets(_Resource):
-    """Secrets by name. ``tenant``: left out, that of the token."""
-
-    def put(self, name: str, value: bytes, *, tenant: str | None = None) -> SecretView:
-        """Store it, in place of another of its name; nobody is told its value again."""
-        body = {"value": base64.b64encode(value).decode()}
-        return self._read(SecretView, self._http.request("PUT", _path("secrets", name), body=body, params=_of(tenant)))
-
-    def list(self) -> Iterator[SecretView]:
-        return self._items(SecretView, "secrets")
-
-    def remove(self, name: str, *, tenant: str | None = None) -> SecretView:
-        # A repetition would find no such secret, whatever became of the first.
-        answer = self._http.request("DELETE", _path("secrets", name), params=_of(tenant), repeatable=False)
-        return self._read(SecretView, answer)
-
-
 class Client(_Resource):
     """The manager at ``url``. ``verify``: False, True or the path of a CA file. ``insecure``: go to another machine in
     the clear, where whoever is on the way can read the token, inside a VPN, say; ``CES_INSECURE=true`` says the same.
@@ -394,7 +381,3 @@ class Client(_Resource):
 def _body(document: BaseModel) -> dict[str, Any]:
     """The fields that the user wrote; defaults are left to the manager."""
     return document.model_dump(mode="json", exclude_unset=True)
-
-
-def _of(tenant: str | None) -> dict[str, str]:
-    return {} if tenant is None else {"tenant": tenant}

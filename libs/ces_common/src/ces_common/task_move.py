@@ -1,5 +1,5 @@
-"""The move of one task of a running job to another node, as a table of states. Pure, and not wired to any service yet:
-docs/adjustment.md has the design.
+"""The move of one task of a running job to another node, as a table of states. Pure. The manager goes by it
+(``ces_manager.jobs.task_moves``), as yet by the lines of tasks with state alone: docs/adjustment.md.
 
 A state says what is wanted (:data:`WANTS`), not what to do next: whoever reads it after a crash wants the same. A fact
 that a state does not wait for changes nothing, so facts may be repeated or come late.
@@ -73,7 +73,7 @@ WANTS: dict[MoveState, Wants] = {
     S.CARRYING: Wants(carries=True),
     S.STARTING: Wants(new=True, flows_to_new=True),
     S.CLEARING: Wants(),
-    S.RETURNING: Wants(old=True),
+    S.RETURNING: Wants(old=True, destination=False),
     S.DONE: Wants(new=True, flows_to_new=True, source=False),
     S.KEPT: Wants(old=True, destination=False),
     S.FAILED: Wants(source=False, destination=False),

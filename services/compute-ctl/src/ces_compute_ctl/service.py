@@ -26,6 +26,7 @@ EVENTS = [  # what may change the workers that a node should run
     subjects.events("allocation", "pending"),
     subjects.events("checkpoint"),
     subjects.events("cpu", "committed"),
+    subjects.events("move", "changed"),
     subjects.events("node"),
 ]
 RETRY_S = 1.0

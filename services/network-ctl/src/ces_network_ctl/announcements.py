@@ -21,8 +21,9 @@ from ces_common.rates import SenderRate
 from ces_common.service import Hint
 from ces_common.state_view import StateView
 from ces_common.states import JobState
+from ces_common.task_move import MoveState
 from ces_common.tracing import AttemptSpans, headers
-from ces_network_ctl.job_network import involved_nodes
+from ces_network_ctl.job_network import coming_nodes, involved_nodes
 
 log = structlog.get_logger()
 IGNORED = Counter("ces_reports_ignored_total", "Reports that are too large, or one too many of a node")
@@ -48,6 +49,10 @@ def waits_for_network(job: JobRecord) -> bool:
     return job.state in (JobState.PLANNED, JobState.PREPARING)
 
 
+def _waits_to_move(job: JobRecord) -> bool:
+    return job.moving is not None and job.moving.state is MoveState.RESERVED and bool(coming_nodes(job))
+
+
 def ready_jobs(jobs: Iterable[JobRecord], applied: Mapping[str, Applied], on_the_way: OnTheWay) -> list[JobRecord]:
     """The jobs that wait for their network although every node has its share of it in place. ``on_the_way``: the nodes
     that a job's best-effort traffic crosses and that can be reached now; None where its network is not planned yet.
@@ -59,6 +64,15 @@ def ready_jobs(jobs: Iterable[JobRecord], applied: Mapping[str, Applied], on_the
         and job.allocations
         and (crossed := on_the_way(job)) is not None
         and all(node in applied and job.key in applied[node].jobs for node in involved_nodes(job) | crossed)
+    ]
+
+
+def ready_moves(jobs: Iterable[JobRecord], applied: Mapping[str, Applied]) -> list[JobRecord]:
+    """The jobs with a task that waits to move and whose destination has its network in place. Pure."""
+    return [
+        job
+        for job in jobs
+        if all(node in applied and job.moving_key in applied[node].jobs for node in coming_nodes(job))
     ]
 
 
@@ -99,12 +113,14 @@ class Announcements:
         async with self._speaking:
             view = self._view()
             waiting = [job for job in view.jobs.values() if waits_for_network(job)]
-            self._forget(view, {job.key for job in waiting})
+            moving = [job for job in view.jobs.values() if _waits_to_move(job)]
+            self._forget(view, {job.key for job in waiting} | {job.moving_key for job in moving})
             ready = {job.id for job in ready_jobs(waiting, self._applied, self._on_the_way)}
             slow = [job for job in waiting if job.state is JobState.PLANNED and self._takes_long(job)]
             await at_once(self._announce_ready, [job for job in waiting if job.id in ready])
             await at_once(self._announce_preparing, [job for job in slow if job.id not in ready])
-            return bool(waiting)
+            await at_once(self._announce_move, ready_moves(moving, self._applied))
+            return bool(waiting or moving)
 
     def trace(self, contexts: Mapping[str, str]) -> None:
         """``contexts``: of traced attempts whose documents are written by now, by key."""
@@ -137,19 +153,28 @@ class Announcements:
     async def _announce_ready(self, job: JobRecord) -> None:
         await self._announce("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
 
+    async def _announce_move(self, job: JobRecord) -> None:
+        assert job.moving is not None
+        ready = NetworkReady(job=job.id, attempt=job.attempt, move=job.moving.move)
+        await self._announce("ready", job, ready, job.moving_key)
+
     async def _announce_preparing(self, job: JobRecord) -> None:
         await self._announce("preparing", job, NetworkPreparing(job=job.id, attempt=job.attempt))
 
-    async def _announce(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
-        before = self._said.get((job.key, kind))
+    async def _announce(
+        self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing, about: str | None = None
+    ) -> None:
+        """``about``: what it is known by; the attempt if left out."""
+        key = about or job.key
+        before = self._said.get((key, kind))
         if before is not None and self._clock() - before < REPEAT_S:
             return
-        context = self._traces.contexts.get(job.key) if job.traceparent is not None else None
+        context = self._traces.contexts.get(key) if job.traceparent is not None else None
         event = new_event(SERVICE, "network", kind, job.id, data, datetime.now(UTC), traceparent=context)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id, headers=headers(context))
         if kind == "ready":
-            self._traces.done({job.key})
-        self._said[job.key, kind] = self._clock()
+            self._traces.done({key})
+        self._said[key, kind] = self._clock()
 
     async def _report(self, message: Message) -> None:
         try:

@@ -18,7 +18,7 @@ from ces_common.messages.desired import (
     Reader,
     SubnetRoute,
 )
-from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, Topology
+from ces_common.messages.records import FlowRecord, JobRecord, Moving, NodeRecord, Topology
 from ces_common.names import router_address
 from ces_common.shares import return_rate
 from ces_common.states import JOB_PLACED, JobState
@@ -78,9 +78,19 @@ def borders_of(job: JobRecord) -> set[str]:
     return {flow.border for flow in job.flows if flow.border is not None}
 
 
+def coming_nodes(job: JobRecord) -> set[str]:
+    """Every node on which the destination of a task that moves depends, until the task is there; empty where none
+    does."""
+    if job.moving is None or job.moving.beside is None or not job.moving.coming:
+        return set()
+    return {job.moving.beside.node}.union(*(flow.path for flow in job.moving.reserved))
+
+
 def ends_of(job: JobRecord) -> set[str]:
-    """The nodes where the job has tasks, data or checkpoints."""
+    """The nodes where the job has tasks, data or checkpoints, or is to have a task."""
     nodes = {allocation.node for allocation in job.allocations}
+    if coming_nodes(job) and job.moving is not None and job.moving.beside is not None:
+        nodes.add(job.moving.beside.node)
     nodes |= {node for pair in _transfers_of(job) for node in pair} | borders_of(job)
     return nodes | {node for flow in job.flows if (node := flow.data_node) is not None}
 
@@ -94,7 +104,8 @@ def _transfers_of(job: JobRecord) -> list[tuple[str, str]]:
 
 def surely_asks_the_same(job: JobRecord, before: NetworkContext, now: NetworkContext) -> bool:
     """Whether what this job asks of the network is the same in both contexts. May say no where it is."""
-    back = {hop for flow in job.reserved for hop in pairwise(reversed(flow.path))}
+    coming = [] if job.moving is None else job.moving.reserved
+    back = {hop for flow in [*job.reserved, *coming] for hop in pairwise(reversed(flow.path))}
     return (
         before.addressing is now.addressing
         and before.wired is now.wired
@@ -111,6 +122,7 @@ def asks_alike(before: JobRecord, now: JobRecord) -> bool:
         and _places(before) == _places(now)
         and before.reserved == now.reserved
         and before.flows == now.flows
+        and _coming(before) == _coming(now)
         and before.part == now.part
         and _transfers_of(before) == _transfers_of(now)
         and before.checkpoints.former == now.checkpoints.former
@@ -119,6 +131,10 @@ def asks_alike(before: JobRecord, now: JobRecord) -> bool:
 
 def _places(job: JobRecord) -> list[tuple[str, str, str, str]]:
     return [(each.id, each.task, each.node, each.address) for each in job.allocations]
+
+
+def _coming(job: JobRecord) -> Moving | None:
+    return job.moving if coming_nodes(job) else None
 
 
 def share_of(job: JobRecord, context: NetworkContext) -> dict[str, Parts]:
@@ -130,7 +146,35 @@ def share_of(job: JobRecord, context: NetworkContext) -> dict[str, Parts]:
     if job.part is not None and job.part.places is None:
         return {}
     parts = _JobNetwork(job, context).parts()
+    if coming_nodes(job) and coming_nodes(job) <= context.nodes.keys():
+        _add_coming(parts, job, context)
     return {node: part for node, part in parts.items() if context.nodes[node].region is None}
+
+
+def _add_coming(parts: dict[str, Parts], job: JobRecord, context: NetworkContext) -> None:
+    """What the destination of a task that moves takes, beside all that the job has: as if the task were there already,
+    but for the others' ways to it."""
+    moving = job.moving
+    assert moving is not None
+    new = moving.beside
+    assert new is not None
+    other = {(flow.src, flow.dst): flow for flow in moving.reserved}
+    there = job.model_copy(
+        update={
+            "allocations": [new if each.task == moving.task else each for each in job.allocations],
+            "reserved": [other.get((flow.src, flow.dst), flow) for flow in job.reserved],
+            "moving": None,
+        }
+    )
+    numbers, key = {flow.number for flow in moving.reserved}, {"job": job.moving_key}
+    for node, part in _JobNetwork(there, context).parts().items():
+        mine = parts[node]
+        mine.endpoints += [each.model_copy(update=key) for each in part.endpoints if each.allocation == new.id]
+        mine.policies += [each.model_copy(update=key) for each in part.policies if new.address in (each.src, each.dst)]
+        mine.classes += [each.model_copy(update=key) for each in part.classes if each.number in numbers]
+        mine.readers += [each.model_copy(update=key) for each in part.readers if each.address == new.address]
+        if node in coming_nodes(job):
+            mine.subnets += [each.model_copy(update=key) for each in part.subnets]
 
 
 class _JobNetwork:

@@ -24,13 +24,14 @@ from ces_network_ctl.desired_network import Planner
 from ces_network_ctl.job_network import involved_nodes
 
 log = structlog.get_logger()
-EVENTS = [  # what may change a node's network: plans come and are revised, jobs leave or change size, workers go
+EVENTS = [  # what may change a node's network: plans come and are revised, jobs leave or change size, tasks move or go
     subjects.events("plan", "committed"),
     subjects.events("plan", "revised"),
     subjects.events("part", "committed"),
     *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ("stopped", "lost")),
     subjects.events("resize", "ended"),
+    subjects.events("move"),
     subjects.events("node"),
     subjects.events("topology"),
     subjects.events("link"),

@@ -172,7 +172,10 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     places = [(_held_by(each, job), each.node) for each in job.allocations if not each.over]
     if job.state is JobState.SUSPENDED:
         places = [(task.model_copy(update={"cpu": 0}), node) for task, node in places]
-    cells = _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
+    flows = [*job.reserved, *([] if job.moving is None else job.moving.reserved)]
+    if job.moving is not None and job.moving.beside is not None:
+        places.append((_held_by(job.moving.beside, job), job.moving.beside.node))
+    cells = _cells(places, [(flow.path, flow.rate) for flow in flows], topology)
     if job.resizing is None:
         return cells
     coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]

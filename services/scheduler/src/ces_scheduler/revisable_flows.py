@@ -38,7 +38,8 @@ def revisable_flows(view: StateView, offer: Offer) -> RevisableFlows:
     topology = offer.cluster.topology
     found, broken = [], False
     used = offer.cluster.link_used.copy()
-    settled = (job for job in offer.records.values() if job.resizing is None and job.state is not JobState.SUSPENDED)
+    still = (job for job in offer.records.values() if job.resizing is None and job.moving is None)
+    settled = (job for job in still if job.state is not JobState.SUSPENDED)
     placed = (job for job in settled if job.state in JOB_PLACED)
     for job in sorted(placed, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         for flow in job.reserved:

@@ -40,6 +40,7 @@ from ces_scheduler.decomposition_requests import dividing
 from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.elsewhere import places_elsewhere
 from ces_scheduler.live_policy import LivePolicy
+from ces_scheduler.move_paths import moving
 from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.policy_versions import telling
@@ -65,9 +66,8 @@ EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers 
     RESIZE_REJECTIONS,
     CPU_REJECTIONS,
     *ANSWERS,
-    subjects.events("cpu", "committed"),
-    subjects.events("cpu", "released"),
-    subjects.events("resize", "ended"),
+    *(subjects.events("cpu", change) for change in ("committed", "released")),
+    *(subjects.events(*each) for each in (("resize", "ended"), ("move", "changed"))),
     *(subjects.events("job", state) for state in (*JOB_WAITS, JobState.ELSEWHERE, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
@@ -132,9 +132,9 @@ class Scheduler:
 
     async def run(self) -> None:
         await self._warm_up()
-        asked = {"plan": self._dry_run, "queue": self._queue, "speed": self._speed, "drain": self._drain}
-        others = {"split": splitting(self._placing), "policy": telling(self._live), "decompose": dividing()}
-        for name, answer in {**asked, **others}.items():
+        asked = {"split": splitting(self._placing), "policy": telling(self._live), "decompose": dividing()}
+        asked |= (("plan", self._dry_run), ("queue", self._queue), ("speed", self._speed), ("drain", self._drain))
+        for name, answer in {**asked, "move": moving(self.reader, self._offer)}.items():
             await self._bus.serve(subjects.rpc(SERVICE, name), answer, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import httpx
+import pytest
 from ces_command import ces
 
 from ces_client.cli import jobs
@@ -107,6 +108,36 @@ def test_what_is_so_already_is_not_requested(connected, samples):
         connected.on("GET", f"jobs/{samples.id}", samples.job(state))
         connected.on(method, f"jobs/{samples.id}{path}", samples.job(state), status=202)
         assert ces(what, samples.id).stdout == f"nothing to do: digits ({samples.id}) is {state} already\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "words"),
+    [
+        ("starting", None, "starting"),
+        ("done", None, "there"),
+        ("kept", "node n2 is drained", "kept where it was; node n2 is drained"),
+    ],
+)
+def test_a_task_is_moved_and_its_job_tells_how_far(connected, samples, state, reason, words):
+    move = {
+        "id": "m",
+        "task": "worker-0",
+        "kind": "stateful",
+        "state": state,
+        "source": "n0",
+        "destination": "n2",
+        "began_at": samples.submitted,
+        "changed_at": samples.submitted,
+        "reason": reason,
+    }
+    connected.on("POST", f"jobs/{samples.id}/moves", samples.job("running", move=move), status=202)
+    said = f"worker-0 from n0 to n2: {words}"
+    assert said in ces("move", samples.id, "worker-0", "--to", "n2").stdout
+    connected.on("GET", f"jobs/{samples.id}", samples.job("running", move=move))
+    assert said in ces("describe", "job", samples.id).stdout
+    there = samples.job("running", move=move, remark="worker-0 of job digits runs on n2 already")
+    connected.on("POST", f"jobs/{samples.id}/moves", there, status=202)
+    assert ces("move", samples.id, "worker-0", "--to", "n2").stdout == "worker-0 of job digits runs on n2 already\n"
 
 
 def test_describing_a_failed_job_shows_the_end_of_its_log(connected, samples):

@@ -32,6 +32,7 @@ from ces_common.messages.events import (
     parse_event,
 )
 from ces_common.messages.identities import SessionChanged, TokenChanged
+from ces_common.messages.moves import MoveChanged, MoveCommitted
 from ces_common.messages.plans import (
     CpuCommitted,
     CpuProposed,
@@ -178,6 +179,35 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
     ],
     ResizeEnded: [{"resize": "r", "job": "j", "attempt": 2, "done": done} for done in (True, False)],
     ResizeRejected: [{"resize": "r", "job": "j", "attempt": 1, "reason": "full", "stale": True}],
+    MoveCommitted: [
+        {
+            "move": "m",
+            "job": "j",
+            "attempt": 1,
+            "task": "t-0",
+            "kind": "stateful",
+            "source": "n",
+            "destination": "o",
+            "old": "x",
+            "new": AllocationRecord(id="a", task="t-0", rank=0, node="o", address="10.0.0.2", port=1),
+            "back": AllocationRecord(id="b", task="t-0", rank=0, node="n", address="10.0.1.2", port=1),
+            "flows": [FlowRecord(number=1, src="t-0", dst="t-1", min=1, max=2, rate=2, path=["o"])],
+        }
+    ],
+    MoveChanged: [
+        {
+            "move": "m",
+            "job": "j",
+            "attempt": 1,
+            "task": "t-0",
+            "allocation": "a",
+            "previous": "starting",
+            "state": state,
+            "reason": "the node is lost",
+            "dropped": dropped,
+        }
+        for state, dropped in (("done", []), ("starting", ["b"]))
+    ],
     CpuProposed: [{"change": "c", "job": "j", "attempt": 1, "version": 7, "cpu": 800}],
     CpuCommitted: [{"change": "c", "job": "j", "attempt": 1, "cpu": 800}],
     CpuReleased: [{"job": "j", "attempt": 1, "allocation": "a", "task": "t-0", "node": "n", "cpu": 300}],
@@ -205,7 +235,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         for change in ("joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed")
     ],
     NetworkPreparing: [{"job": "j", "attempt": 1}],
-    NetworkReady: [{"job": "j", "attempt": 1}],
+    NetworkReady: [{"job": "j", "attempt": 1}, {"job": "j", "attempt": 1, "move": "m"}],
     PartCommitted: [{"job": "j", "attempt": 1, "home": "north"}],
     TopologyChanged: [{"links": 4, "media": 0}],
     LinkChanged: [{"src": "a", "dst": "b", "state": "down", "reason": "no carrier", "bandwidth": 1, "measured": 1}],

@@ -69,6 +69,27 @@ async def test_a_sandbox_stays_while_its_worker_lives(wired: NetworkNode) -> Non
     assert wired.runtime.host.sandboxes == {}
 
 
+async def test_a_name_that_leads_elsewhere_is_told_where_workers_run(wired: NetworkNode) -> None:
+    def where(address: str, generation: int) -> DesiredNetwork:
+        made = network("a", generation=generation)
+        ends = [each.model_copy(update={"hosts": {"peer": address}}) for each in made.endpoints]
+        return made.model_copy(update={"endpoints": ends})
+
+    for generation, address in enumerate(("10.0.1.2", "10.0.2.2"), 1):
+        wired.want(where(address, generation))
+        await wired.reconciler.step()
+        assert wired.runtime.host.sandboxes["a"].hosts == {"peer": address}
+
+
+async def test_nothing_starts_by_a_document_that_is_not_applied_yet(wired: NetworkNode) -> None:
+    wired.want(network("a", generation=1))
+    await wired.reconciler.step()
+    wired.want(network("a", "b", generation=2))
+    assert wired.reconciler.networked() == {"a"}, "of the same attempt, which is in place"
+    await wired.reconciler.step()
+    assert wired.reconciler.networked() == {"a", "b"}
+
+
 async def test_what_failed_is_reported_by_attempt_and_tried_again(wired: NetworkNode) -> None:
     wired.network.failing = {"j.1": "no such device"}
     wired.want(network("a", generation=1))

@@ -53,3 +53,19 @@ def test_percentiles_are_of_the_latest_answers() -> None:
         told.answered(number, 100.0 if number < KEPT else 1.0)
     assert told.report()["p99_ms"] == 1.0
     assert told.report()["answers"] == 2 * KEPT
+
+
+def test_what_is_asked_again_is_one_request_and_begun_when_it_was_asked_first() -> None:
+    told = Latencies(None)
+    told.asked(1, 0.0)
+    told.asked(2, 900.0)
+    assert told.again(1000.0, 1000.0) == [1]
+    assert told.again(1500.0, 1000.0) == []
+    told.answered(2, 1600.0)
+    assert told.again(2000.0, 1000.0) == [1]
+    told.answered(1, 2100.0)
+    told.answered(1, 2200.0)
+    assert told.again(9000.0, 1000.0) == []
+    report = told.report()
+    assert (report["sent"], report["answers"], report["lost"], report["repeated"]) == (2, 2, 0, 2)
+    assert report["p99_ms"] == 2100.0

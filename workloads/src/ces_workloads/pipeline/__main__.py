@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         members = peers.from_environment(os.environ)
         duties = duties_of(members.me.task, os.environ)
-        worker = Worker(duties, members, lambda told: _line({"progress": told}), options.seconds, options.seed)
+        worker = Worker(
+            duties, members, lambda told: _line({"progress": told}), options.seconds, options.seed, options.again
+        )
     except peers.BadEnvironment as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
@@ -50,6 +52,11 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         type=_positive,
         help="how long a sender sends; the others end with the last of them (default: until it is stopped)",
+    )
+    parser.add_argument(
+        "--again",
+        type=_positive,
+        help="ask a request without an answer again after so many seconds (default: never)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the times between requests (default: %(default)s)")
     return parser

@@ -8,11 +8,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from ces_workloads.peers import Peer
 from ces_workloads.pipeline.frames import Frame, Torn, receive, send
 
 RETRY_S = 0.2
+GONE_MS = 3000  # after which a peer that acknowledges nothing counts as gone
+HOSTS = Path("/etc/hosts")
 MOST_QUEUED = 1000
 """Frames for one task: what is more is dropped, and lost to its sender."""
 
@@ -59,11 +62,23 @@ def _connected(peer: Peer) -> socket.socket:
     """A connection, once somebody listens there."""
     while True:
         with contextlib.suppress(OSError):
-            made = socket.create_connection((peer.address, peer.port), timeout=5.0)
+            made = socket.create_connection((address_of(peer), peer.port), timeout=5.0)
             made.settimeout(None)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return made
         time.sleep(RETRY_S)
+
+
+def address_of(peer: Peer, hosts: Path = HOSTS) -> str:
+    """Where a peer is now: its name leads there, also once it has moved to another node. Where names of tasks lead
+    nowhere, as it was at the start."""
+    with contextlib.suppress(OSError):
+        for line in hosts.read_text().splitlines():
+            words = line.split()
+            if peer.task in words[1:]:
+                return words[0]
+    return peer.address
 
 
 def listen(address: str, port: int, heard: Callable[[Frame], None]) -> socket.socket:

@@ -24,8 +24,9 @@ class Latencies:
         self._deadline_ms = deadline_ms
         self._patience_ms = max(LOST_MS, 10 * (deadline_ms or 0.0))
         self._sent: dict[int, float] = {}  # in order
+        self._last: dict[int, float] = {}  # when each was asked last
         self._latest: deque[float] = deque(maxlen=KEPT)
-        self.sent = self.answers = self.late = self.lost = 0
+        self.sent = self.answers = self.late = self.lost = self.repeated = 0
 
     @property
     def waiting(self) -> int:
@@ -34,11 +35,19 @@ class Latencies:
 
     def asked(self, number: int, now_ms: float) -> None:
         self.sent += 1
-        self._sent[number] = now_ms
+        self._sent[number] = self._last[number] = now_ms
+
+    def again(self, now_ms: float, after_ms: float) -> list[int]:
+        """The requests that have had no answer for so long since they were asked last; they count as asked now."""
+        numbers = [number for number, at in self._last.items() if now_ms - at >= after_ms]
+        self._last |= dict.fromkeys(numbers, now_ms)
+        self.repeated += len(numbers)
+        return numbers
 
     def answered(self, number: int, now_ms: float) -> None:
         """One that was lost, or answered before, counts no more."""
         begun = self._sent.pop(number, None)
+        self._last.pop(number, None)
         if begun is None:
             return
         took = now_ms - begun
@@ -49,7 +58,8 @@ class Latencies:
     def give_up(self, now_ms: float) -> None:
         """Count what has waited too long as lost."""
         while self._sent and now_ms - next(iter(self._sent.values())) > self._patience_ms:
-            del self._sent[next(iter(self._sent))]
+            number = next(iter(self._sent))
+            del self._sent[number], self._last[number]
             self.lost += 1
 
     def report(self) -> dict[str, float | int]:
@@ -57,4 +67,5 @@ class Latencies:
         ordered = sorted(self._latest)
         shares = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99} if ordered else {}
         told: dict[str, float | int] = {name: round(percentile(ordered, share), 2) for name, share in shares.items()}
-        return told | {"sent": self.sent, "answers": self.answers, "late": self.late, "lost": self.lost}
+        again = {"repeated": self.repeated} if self.repeated else {}
+        return told | {"sent": self.sent, "answers": self.answers, "late": self.late, "lost": self.lost} | again

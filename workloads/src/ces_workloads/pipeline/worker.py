@@ -31,7 +31,8 @@ def _now_ms() -> float:
 
 class Worker:
     """Runs until each sender whose requests come here has ended; a sender ends after ``seconds``, None for never.
-    ``tell``: is called with what is told as progress."""
+    ``tell``: is called with what is told as progress; ``again``: seconds after which a request without an answer is
+    asked again, None for never."""
 
     def __init__(
         self,
@@ -40,8 +41,10 @@ class Worker:
         tell: Callable[[dict[str, Any]], None],
         seconds: float | None,
         seed: int,
+        again: float | None = None,
     ) -> None:
         self._duties, self._members, self._tell, self._seconds, self._seed = duties, members, tell, seconds, seed
+        self._again = again
         self._burn = burner(duties.work_us, duties.work_class)
         self._outgoing = Outgoing({peer.task: peer for peer in members.peers})
         self._todo: queue.Queue[Frame] = queue.Queue()
@@ -61,6 +64,7 @@ class Worker:
         while not self._all_ended():
             time.sleep(REPORT_S)
             self._tell(self.report())
+            self._ask_again()
             if (
                 self._seconds is None
                 or not self._complete
@@ -80,6 +84,15 @@ class Worker:
                 each.give_up(_now_ms())
             told = {name: each.report() for name, each in self._latencies.items()}
             return ({"requests": told} if told else {}) | {"served": self._served}
+
+    def _ask_again(self) -> None:
+        if self._again is None:
+            return
+        for name, each in self._latencies.items():
+            with self._lock:
+                numbers = each.again(_now_ms(), self._again * 1000)
+            for number in numbers:
+                self._todo.put(Frame(name, 0, number))
 
     def _end(self) -> None:
         """Send no more; what is on its way may still arrive."""

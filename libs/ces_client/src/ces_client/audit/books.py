@@ -14,10 +14,11 @@ from ces_client.audit.findings import NOWHERE, Findings
 from ces_client.audit.former_words import in_present_words
 from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
 from ces_client.audit.lifecycle import OVER, PLACED, Allocation, Flow, Job, NextSize
+from ces_client.audit.moves import Moves, Shared
 from ces_client.audit.next_size import beyond
 from ces_client.audit.nodes import Nodes
 from ces_client.audit.reservations import Reservations
-from ces_client.audit.step_checks import wrong_allocation_step, wrong_job_step, wrong_revision_step
+from ces_client.audit.step_checks import runs_twice, wrong_allocation_step, wrong_job_step, wrong_revision_step
 from ces_client.audit.usage import Peak, Usage
 
 Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
@@ -49,6 +50,9 @@ class Books:
         self._number = 0  # of the event that is being read
         self._time = ""
         self._revision: str | None = None  # whose events are being read
+        kept = (self.allocations, self._addresses, self._numbers, self._usage)
+        asked = (lambda nodes: self._nodes.wrong(nodes, self._late, self._usage), lambda: self._inventory.links)
+        self._moves = Moves(Shared(*kept, self._check, self._hold, *asked))
 
     @property
     def peaks(self) -> Mapping[str, Peak]:
@@ -91,6 +95,8 @@ class Books:
                 self._revised(data)
             case "resize", "committed":
                 self._resize(data)
+            case "move", _ if not self._began_before(data["job"]):
+                self._moves.read(kind, self.jobs.setdefault(data["job"], Job()), data, self._time)
             case "cpu", "committed" | "released":
                 self._cpu(kind, data)
             case "resize", "ended":
@@ -115,6 +121,8 @@ class Books:
         for name, job in self.jobs.items():
             if job.state not in OVER:
                 self._find(promises.HELD, f"job {name} ends {job.state}", job=name, where=NOWHERE)
+            if job.move is not None:
+                self._find(promises.HELD, f"a task of job {name} still moves", job=name, where=NOWHERE)
             if job.flows:
                 self._find(promises.HELD, f"job {name} still holds {len(job.flows)} flows", job=name, where=NOWHERE)
         for each in self.live():
@@ -211,22 +219,14 @@ class Books:
             self._find(promises.LOG, f"{who} is said to be {data['job']} {data['task']} on {data['node']}")
         self._check(promises.STEP, wrong_allocation_step(who, known, job, data))
         if state == "running":
-            self._check_running(known, job, who)
+            others = [self.allocations[each] for each in sorted(job.live)]
+            self._check(promises.TWICE, runs_twice(who, known, others, job.move.old if job.move else None))
         was, known.state, known.incarnation = known.live, state, data["incarnation"]
         if known.live != was:
             self._hold(known, 1 if known.live else -1)
         if not known.live:
             known.until = self._time
         self._release(job)
-
-    def _check_running(self, allocation: Allocation, job: Job, who: str) -> None:
-        self._check(promises.TWICE, ())
-        for each in sorted(job.live - {allocation.id}):
-            other = self.allocations[each]
-            if other.task == allocation.task and other.state == "running":
-                self._find(
-                    promises.TWICE, f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too"
-                )
 
     def _suspend(self, name: str, job: Job) -> None:
         """Its workers are frozen: they hold no CPU, and its flows no bandwidth."""

@@ -35,6 +35,15 @@ ALLOCATION_STEPS = {
     "stopping": {"stopped", "lost"},
 }
 
+MOVE_STEPS = {  # of a task; whatever ends its job's place ends a move as failed
+    "reserved": {"stopping", "kept"},
+    "stopping": {"carrying"},
+    "carrying": {"starting", "returning"},
+    "starting": {"done", "clearing"},
+    "clearing": {"returning"},
+    "returning": {"kept"},
+}
+
 
 @dataclass
 class Job:
@@ -47,6 +56,20 @@ class Job:
     flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
     live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
     next: NextSize | None = None  # from the start of a resize until it is done or given up
+    move: TaskMove | None = None  # of one of its tasks, until it is over
+
+
+@dataclass
+class TaskMove:
+    """A task that moves. ``old``: the allocation that it leaves; ``new``: at its destination; ``back``: where it was,
+    for its return; ``flows``: what is held beside those of the job, by number."""
+
+    id: str
+    state: str
+    old: str
+    new: Allocation
+    back: Allocation
+    flows: dict[int, Flow]
 
 
 @dataclass

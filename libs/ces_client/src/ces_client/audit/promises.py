@@ -49,11 +49,11 @@ PROMISES: Final[Mapping[str, Promise]] = {
     ),
     TWICE: Promise(
         "Each task runs in one place at a time.",
-        "each task that begins to run, each start and each return to the queue",
+        "each task that begins to run or moves, each start and each return to the queue",
     ),
     READY: Promise(
         "Work goes only to nodes that are there and take work.",
-        "each node of each start and resize",
+        "each node of each start, resize and move",
     ),
     ADDRESS: Promise(
         "No two workers have the same address, and no two flows the same number.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, PLACED, RUNS, Allocation, Job
@@ -36,6 +36,14 @@ def wrong_allocation_step(who: str, known: Allocation, job: Job, data: Mapping[s
         yield f"{who} runs while its job is {job.state}"
     if known.id not in job.allocations:
         yield f"{who} belongs to an attempt that is over"
+
+
+def runs_twice(who: str, allocation: Allocation, others: Iterable[Allocation], old: str | None) -> Iterator[str]:
+    """``others``: that hold something of the same job; ``old``: the allocation that a task which moves has left."""
+    for other in others:
+        there = other.state == "running" or other.id == old
+        if other.task == allocation.task and other.id != allocation.id and there:
+            yield f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too"
 
 
 def wrong_revision_step(name: str, job: Job, data: Mapping[str, Any]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from ces_client.files import load_job
 from ces_client.view.flows import job_flows
 from ces_client.view.formats import since
 from ces_client.view.job import job_facts, job_live, last_lines
+from ces_client.view.moves import move_text
 from ces_client.view.plan import committed_plan, plan_answer
 from ces_client.view.queue_status import waiting_text
 from ces_client.view.requests import measured_requests
@@ -118,6 +119,21 @@ def pause(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
 def resume(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
     """Let a paused job go on; one that is suspended goes on by itself."""
     _ask(job, "resume", output)
+
+
+def move(
+    job: JobArgument,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="the task's name, as `ces describe job` shows it")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="NODE", help="where it is to run", autocompletion=completion.nodes)
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Move one task of a running job to another node; the job's other tasks run on."""
+    with session.connect() as client:
+        view = client.jobs.move(session.job_id(client, job), task, to=to)
+    moved = "" if view.move is None else move_text(view.move)
+    tell(view, Text(view.remark or f"{moved}; `ces describe job {view.id}` shows how it goes"), output)
 
 
 def _ask(job: str, what: str, output: Output) -> None:

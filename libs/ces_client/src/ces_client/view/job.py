@@ -18,6 +18,7 @@ from ces_client.view.confinement import confined_tasks
 from ces_client.view.deadline import deadline_text, policy_text
 from ces_client.view.energy import energy_text
 from ces_client.view.formats import DASH, moment, number, since, span, state_text
+from ces_client.view.moves import move_text
 from ces_client.view.plain import plain
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.profile import warning_text
@@ -252,6 +253,8 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
         ):
             facts.append(("has no place", view.waiting.text))
     facts += [(f"region {region}", why) for region, why in sorted(view.not_taken.items())]
+    if view.move is not None:
+        facts.append(("move", move_text(view.move)))
     if view.remark is not None:
         facts.append(("remark", view.remark))
     facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))

@@ -19,6 +19,7 @@ from ces_common.messages.cards import CardView, Sharing
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.energy import Energy
 from ces_common.messages.events import JobName, QueueStatusView, Reason
+from ces_common.messages.moves import MoveView
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.queries import PlanAnswer
@@ -133,6 +134,7 @@ class JobView(JobSummary):
     ``committed_at``: when that one first said that it may start; ``remote_state``: what that one said last;
     ``unknown_since``: since when that one has not answered; None where it does; ``not_taken``: why others took it not
     while it waits. ``parts``: of a job that is split over regions.
+    ``move``: of one of its tasks, which is under way or was the last.
     ``energy``: what was attributed to it in all attempts; None where none was told.
     ``work_error``: by which share of the CPU time predictions for jobs of its name were wrong; None before there were
     any.
@@ -155,6 +157,7 @@ class JobView(JobSummary):
     unknown_since: datetime | None = None
     not_taken: dict[str, str] = {}
     parts: list[PartView] = []
+    move: MoveView | None = None
     energy: Energy | None = None
     work_error: float | None = None
     remark: str | None = None

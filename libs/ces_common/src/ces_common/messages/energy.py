@@ -62,7 +62,8 @@ class NodeEnergy(Message):
 
 
 class TaskEnergy(Message):
-    """What was attributed to one task on one node; None where that node tells of no energy: then it is unknown."""
+    """What was attributed to one task on one node; None where that node tells of no energy: then it is unknown.
+    ``attempt``: 0 of one that has moved away from there."""
 
     task: str
     node: str

@@ -14,6 +14,7 @@ from ces_common.messages.bounds import Amount, Count, ExitCode, Id, Number, Smal
 from ces_common.messages.cards import Card
 from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
 from ces_common.messages.identities import SessionChanged, TokenChanged
+from ces_common.messages.moves import MoveChanged, MoveCommitted
 from ces_common.messages.plans import (
     CpuCommitted,
     CpuProposed,
@@ -219,10 +220,12 @@ class PartCommitted(Message):
 
 
 class NetworkReady(Message):
-    """network-ctl: every node on which the attempt depends has its share of the network in place."""
+    """network-ctl: every node on which the attempt depends has its share of the network in place. ``move``: all that is
+    about is what this move of a task needs."""
 
     job: str
     attempt: Small
+    move: Id | None = None
 
 
 class NetworkPreparing(Message):
@@ -268,6 +271,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("cpu", "committed"): CpuCommitted,
     ("cpu", "rejected"): CpuRejected,
     ("cpu", "released"): CpuReleased,
+    ("move", "committed"): MoveCommitted,
+    ("move", "changed"): MoveChanged,
     ("checkpoint", "packed"): CheckpointStored,
     ("checkpoint", "copied"): CheckpointStored,
     ("checkpoint", "restored"): CheckpointRestored,

@@ -25,6 +25,7 @@ from ces_common.messages.split import Part
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
+from ces_common.task_move import MoveState
 
 LinkState = Literal["up", "down"]
 
@@ -170,18 +171,35 @@ class Resizing(Message):
     reserved: list[FlowRecord] = []
 
 
+class Moving(Message):
+    """The move of a task that is under way. ``beside``: what is held beside the task's present allocation: at the
+    destination until that is the present one, then at the source, for as long as the task may return. ``reserved``: the
+    task's flows, as they would be there."""
+
+    move: str
+    state: MoveState
+    task: str
+    beside: AllocationRecord | None = None
+    reserved: list[FlowRecord] = []
+
+    @property
+    def coming(self) -> bool:
+        """Whether the network of the destination is to be laid beside that of the job."""
+        return self.state in (MoveState.RESERVED, MoveState.STOPPING)
+
+
 class JobRecord(Message):
     """``expected_s``: for how long the job says it runs, in seconds. ``started_at``: since when the present attempt
     holds what it has, that is, when its plan was committed; None where it holds nothing. ``ran_s``: for how long a
     suspended job had that before; None of any other. ``size``, ``spec``: of a malleable job, the replicas of its
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
-    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
-    ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when it has changed by a
-    twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has
-    promised to keep it. ``traceparent``: where its attempt is traced, the context of its last step. ``part``: of a job
-    that is split over regions, what of it is here; its tasks and flows are that part's. ``users``, ``requests``,
-    ``objective``: of an application, as its file has them."""
+    of the former size is left. ``moving``: of one of its tasks. ``checkpoint_node``: where its first task writes
+    checkpoints, or last did; ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when
+    it has changed by a twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows;
+    ``admitted``: a scheduler has promised to keep it. ``traceparent``: where its attempt is traced, the context of its
+    last step. ``part``: of a job that is split over regions, what of it is here; its tasks and flows are that part's.
+    ``users``, ``requests``, ``objective``: of an application, as its file has them."""
 
     id: str
     name: str
@@ -205,6 +223,7 @@ class JobRecord(Message):
     allocations: list[AllocationRecord] = []
     reserved: list[FlowRecord] = []
     resizing: Resizing | None = None
+    moving: Moving | None = None
     since: datetime | None = None
     resize_s: Number | None = None
     checkpoint_node: str | None = None
@@ -224,6 +243,11 @@ class JobRecord(Message):
     def key(self) -> str:
         """Names this attempt at running the job, across messages."""
         return f"{self.id}.{self.attempt}"
+
+    @property
+    def moving_key(self) -> str:
+        """Names what is laid for a task that is to move, across messages."""
+        return f"{self.key}.{'' if self.moving is None else self.moving.move}"
 
     @property
     def released(self) -> bool:

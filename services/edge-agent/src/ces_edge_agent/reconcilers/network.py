@@ -40,11 +40,13 @@ class NetworkReconciler:
         self._occupied, self._changed = occupied, changed
         self.hint = Hint()
         self.applied = Applied(node=node, generation=0)
+        self._applied_document: DesiredNetwork | None = None
+        self._hosts: dict[str, dict[str, str]] = {}  # allocation -> the names in its sandbox, as last told
         self._traces = AttemptSpans("apply network")
 
     def networked(self) -> set[str]:
         """Allocations that may start, since their attempt's network is in place here."""
-        return networked_allocations(self._document.current, self.applied.jobs)
+        return networked_allocations(self._applied_document, self.applied.jobs)
 
     async def run(self) -> None:
         while True:
@@ -66,7 +68,7 @@ class NetworkReconciler:
         try:
             sandboxes = dict(await self._runtime.sandboxes())
             missing, stale = plan_sandboxes(desired, sandboxes.keys(), self._occupied())
-            failures = await self._create_sandboxes(missing)
+            failures = await self._create_sandboxes([*missing, *self._renamed(desired, missing)])
             if missing:
                 sandboxes = dict(await self._runtime.sandboxes())
         except RuntimeUnavailable:
@@ -77,6 +79,7 @@ class NetworkReconciler:
         if whole_node is not None:
             problems = dict.fromkeys(desired.jobs, whole_node) | problems
         problems |= failures | await self._inputs.follow(desired)
+        self._applied_document = desired
         self._report(desired, problems)
         self._traces.done(self.applied.jobs)
         for allocation in stale:  # last: new things must not wait for removals
@@ -84,8 +87,18 @@ class NetworkReconciler:
         left = set(sandboxes) - set(stale) - {endpoint.allocation for endpoint in desired.endpoints}
         return not problems and whole_node is None and not left
 
+    def _renamed(self, desired: DesiredNetwork, missing: list[Endpoint]) -> list[Endpoint]:
+        """Sandboxes in which a name leads to another address now, since a peer has moved."""
+        before, self._hosts = self._hosts, {each.allocation: each.hosts for each in desired.endpoints}
+        new = {each.allocation for each in missing}
+        return [
+            each
+            for each in desired.endpoints
+            if each.allocation not in new and before.get(each.allocation, each.hosts) != each.hosts
+        ]
+
     async def _create_sandboxes(self, missing: list[Endpoint]) -> dict[str, str]:
-        """Create sandboxes; returns attempt key -> reason for those that failed."""
+        """Create sandboxes, or tell them other names; returns attempt key -> reason for those that failed."""
         results = await asyncio.gather(
             *(self._runtime.ensure_sandbox(endpoint) for endpoint in missing), return_exceptions=True
         )

@@ -13,15 +13,17 @@ from sse_starlette import EventSourceResponse
 from ces_common import subjects
 from ces_common.db import ReadTx, WriteTx
 from ces_common.db.outbox import EventFilter
+from ces_common.fault_points import fault_point
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.bounds import MAX_ID
+from ces_common.messages.moves import MoveRequest
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.traces import JobTrace
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import cursors
 from ces_manager.access.allowance import allowed
-from ces_manager.api.auth import AUDITED, SUBMITTER, VIEWER, identity_of, still_admitted
+from ces_manager.api.auth import AUDITED, OPERATOR, SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
@@ -45,6 +47,8 @@ from ces_manager.jobs.speed_forecast import predicted_speeds
 from ces_manager.jobs.trace_view import job_trace
 from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
+from ces_manager.plans.move import check_movable, commit_move
+from ces_manager.plans.move_paths import paths_for
 from ces_manager.queue.page import queue_page
 from ces_manager.queue.status import job_names, with_holder_names
 from ces_manager.regions.away import remote_run
@@ -175,6 +179,20 @@ async def pause(request: Request, job: VisibleJob) -> JobView:
 async def resume(request: Request, job: VisibleJob) -> JobView:
     """Let a paused job run on. One that is suspended runs on by itself, as soon as there is room."""
     return await _command(request, commands.resume_job, job)
+
+
+@router.post("/jobs/{job}/moves", status_code=202, dependencies=[OPERATOR])
+async def move(request: Request, job: VisibleJob, asked: MoveRequest) -> JobView:
+    """Move one task of a running job to another node: it is stopped, and started there once it is surely gone.
+    The job's other tasks run on. What the task needs is held at both nodes until it runs."""
+    context = context_of(request)
+    flows = await context.database.read(lambda tx: check_movable(tx, job, asked))
+    given = await paths_for(context.bus, job, asked) if flows else []
+    remark = await context.database.requested_write(
+        lambda tx: commit_move(tx, job, asked, given), identity_of(request).name
+    )
+    fault_point("move-committed")
+    return await _view(request, job, remark)
 
 
 @router.get("/jobs/{job}/logs", response_class=StreamingResponse, responses=TEXT, dependencies=[VIEWER])

@@ -79,7 +79,8 @@ class MemberStep:
 
 class Course:
     """A job's way through its states. ``steps``: those taken, in order; each is legal. ``bound``: it is a part of one
-    that is split over regions, whose peers know it where it is."""
+    that is split over regions, whose peers know it where it is. ``coming``: a member that its task has moved to and
+    that does not run yet: where it fails, the task goes back."""
 
     def __init__(
         self,
@@ -90,8 +91,9 @@ class Course:
         restarts: int = 0,
         restart: Restart = Restart(),
         bound: bool = False,
+        coming: str | None = None,
     ) -> None:
-        self.job, self.state, self.bound = job, state, bound
+        self.job, self.state, self.bound, self.coming = job, state, bound, coming
         self.restarts, self.restart = restarts, restart
         self.members = {member.id: member for member in members}
         self.steps: list[JobStep | MemberStep] = []
@@ -151,6 +153,18 @@ def resize(course: Course, reason: str) -> None:
         course.move(J.RESIZING, reason)
         for member in list(course.members.values()):
             course.set(replace(member, state=A.STOPPING))
+
+
+def depart(course: Course, member: str) -> None:
+    """Stop a running member, whose task moves to another node."""
+    course.set(replace(course.members[member], state=A.STOPPING))
+
+
+def turn_back(course: Course, reason: str, *, gone: bool = False) -> None:
+    """Give up the member that is coming. ``gone``: whatever ran of it has surely ended."""
+    member = course.members.get(course.coming or "")
+    if member is not None and not member.over and (gone or member.state is not A.STOPPING):
+        course.set(replace(member, state=A.LOST if gone else A.STOPPING, reason=reason))
 
 
 def suspend(course: Course, reason: str) -> None:
@@ -226,6 +240,9 @@ def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collecti
     if worker.state in ("running", "paused"):
         if member.state is A.PENDING:
             course.set(replace(member, state=A.RUNNING, reason=None))
+    elif member.id == course.coming and not (worker.state == "exited" and worker.exit_code == 0):
+        if worker.state in _GONE:
+            course.set(replace(member, state=A.FAILED, exit_code=worker.exit_code, reason=worker.reason))
     elif worker.state == "exited" and worker.lapsed:
         course.set(replace(member, state=A.LOST, reason=worker.reason))
         why = f"{member.task} on {member.node} was ended: its node's lease had run out"

@@ -9,10 +9,11 @@ from sqlalchemy import select
 
 from ces_common.db.tables import AllocationRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx
-from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, Resizing
+from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, Moving, Resizing
 from ces_common.states import JobState
 from ces_manager.jobs.next_size import next_allocations, next_reservations
 from ces_manager.jobs.spec import spec_fields
+from ces_manager.jobs.task_moves import beside, flows_beside, move_of
 from ces_manager.jobs.transitions import allocations_of
 
 
@@ -42,6 +43,7 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "checkpoints": row.checkpoints,
                 "speeds": row.speeds,
                 "resizing": _resizing(tx, row),
+                "moving": _moving(tx, row),
                 "allocations": [allocation_record(allocation) for allocation in allocations[row.id]],
                 "reserved": [flow_record(flow) for flow in reservations[row.id]],
                 "submitted_at": row.submitted_at,
@@ -64,6 +66,20 @@ def _resizing(tx: ReadTx, row: JobRow) -> Resizing | None:
         tasks=row.spec.at_size(row.next_size).expand_tasks(),
         allocations=[allocation_record(allocation) for allocation in next_allocations(tx, row)],
         reserved=[flow_record(flow) for flow in next_reservations(tx, row)],
+    )
+
+
+def _moving(tx: ReadTx, row: JobRow) -> Moving | None:
+    move = move_of(tx, row)
+    if move is None:
+        return None
+    held = beside(tx, move)
+    return Moving(
+        move=move.id,
+        state=move.state,
+        task=move.task,
+        beside=None if held is None else allocation_record(held),
+        reserved=[flow_record(flow) for flow in flows_beside(tx, row.id)],
     )
 
 

@@ -25,8 +25,8 @@ from ces_manager.jobs.admission import (
     check_users,
     due_at,
 )
+from ces_manager.jobs.job_events import emit_job
 from ces_manager.jobs.pieces import Written
-from ces_manager.jobs.transitions import emit_job
 
 KEY_LENGTH = 255
 ANYBODY = QueueFile()

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from sqlalchemy import bindparam, delete, select, update
 
-from ces_common.db.tables import AllocationRow, HopRow, JobRow, ReservationRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
-from ces_common.messages.events import AllocationChanged, JobChanged
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 from ces_manager.errors import NotFound
+from ces_manager.jobs import task_moves
+from ces_manager.jobs.job_events import emit_allocation, emit_job
 from ces_manager.jobs.job_metrics import note_step
-from ces_manager.jobs.lifecycle import Course, JobStep, Member, MemberStep
+from ces_manager.jobs.lifecycle import Cause, Course, JobStep, Member, MemberStep, reschedule, turn_back
 from ces_manager.jobs.next_size import begin_small, give_up, hold_nodes, next_allocations, take_over
 from ces_manager.jobs.trace_steps import begin_trace, trace_step
 
 ID_LENGTH = 26  # a ULID
+NOWHERE = "a task that was to move could neither start there nor go back"
 _PRESENT = (
     select(AllocationRow)
     .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
@@ -68,6 +71,7 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
         restarts=row.restarts,
         restart=row.restart,
         bound=row.part is not None,
+        coming=task_moves.coming(tx, row),
     )
     walk(course)
     if not course.steps:
@@ -76,17 +80,36 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
     row.restarts = course.restarts
     if row.next_size is not None and course.state is not JobState.RESIZING:  # while the attempt is still the former one
         give_up(tx, row)
+    if row.move is not None and course.state not in task_moves.STAYS:
+        task_moves.leave(tx, row, course)
     for step in course.steps:
         if isinstance(step, JobStep):
             _job_step(tx, row, step)
         else:
             _member_step(tx, row, rows[step.member.id], step)
     _settle_size(tx, row, course)
+    if row.move is not None and task_moves.settle(tx, row, course):
+        return change(tx, row, partial(reschedule, cause=Cause.WORKER_FAILED, reason=NOWHERE))
     if course.released and (row.state in JOB_OVER or row.state is JobState.QUEUED):
         _release(tx, row.id)
         row.placed_at = None
         row.live = row.state not in JOB_OVER
     return course
+
+
+def change_on(tx: WriteTx, row: JobRow, node: str, walk: Callable[[Course], None], reason: str, *, lost: bool) -> None:
+    """The same where a node is lost, or to be left: if the job has nothing there but what a move of one of its tasks
+    holds, the move alone is concerned. ``lost``: nothing runs there any more."""
+    move = task_moves.move_of(tx, row)
+    there = [each for each in allocations_of(tx, [row])[row.id] if each.node == node and each.state in LIVE_STATES]
+    if move is None or any(each.id != task_moves.coming(tx, row) for each in there):
+        change(tx, row, walk)
+    elif there:
+        change(tx, row, partial(turn_back, reason=reason, gone=lost))
+    elif node == move.destination:
+        task_moves.lose_destination(tx, row, move, reason)
+    else:
+        task_moves.lose_source(tx, row, move)
 
 
 def _settle_size(tx: WriteTx, row: JobRow, course: Course) -> None:
@@ -152,28 +175,6 @@ def _member_step(tx: WriteTx, job: JobRow, row: AllocationRow, step: MemberStep)
     if member.state is AllocationState.STOPPING:
         row.stopping_since = tx.version
     emit_allocation(tx, job, row, step.previous)
-
-
-def emit_job(tx: WriteTx, row: JobRow, previous: JobState | None) -> None:
-    changed = JobChanged(
-        job=row.id, name=row.name, attempt=row.attempt, previous=previous, state=row.state, reason=row.reason
-    )
-    tx.emit("job", row.state.value, row.id, changed, job=row.id, traceparent=row.traceparent)
-
-
-def emit_allocation(tx: WriteTx, job: JobRow, row: AllocationRow, previous: AllocationState | None) -> None:
-    changed = AllocationChanged(
-        allocation=row.id,
-        job=job.id,
-        task=row.task,
-        node=row.node,
-        incarnation=row.incarnation,
-        previous=previous,
-        state=row.state,
-        exit_code=row.exit_code,
-        reason=row.reason,
-    )
-    tx.emit("allocation", row.state.value, row.id, changed, job=job.id, traceparent=job.traceparent)
 
 
 def _release(tx: WriteTx, job: str) -> None:

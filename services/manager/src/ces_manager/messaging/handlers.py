@@ -216,6 +216,8 @@ class Messaging:
                 )
             case NetworkPreparing():
                 network_readiness.network_preparing(tx, data.job, data.attempt)
+            case NetworkReady(move=str(move)):
+                network_readiness.move_ready(tx, data.job, move)
             case NetworkReady():
                 network_readiness.network_ready(tx, data.job, data.attempt)
 

@@ -18,9 +18,11 @@ from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, N
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
 from ces_common.disconnect import STOP, outlives_s
 from ces_common.states import JobState
+from ces_common.task_move import MoveState
 from ces_manager.clock import Clock
 from ces_manager.jobs import lifecycle
-from ces_manager.jobs.transitions import change
+from ces_manager.jobs.task_moves import lose_destination, move_of
+from ces_manager.jobs.transitions import change, change_on
 from ces_manager.nodes.failure_detector import FailureDetector, gives_up, is_lost, is_silent
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.lateness import Late, jobs_over, judge, waits_of
@@ -74,7 +76,7 @@ def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetecto
     heard = failure_detector.nodes.ages({name: row.beats for name, row in nodes.items()}, now)
     silent = {name for name, age in heard.items() if is_silent(age, timeouts)}
     unreachable = {name for name, row in nodes.items() if row.state == "unreachable"}
-    hindered = jobs_over(tx, silent | unreachable) if waits.jobs or waits.workers else ()
+    hindered = jobs_over(tx, silent | unreachable) if waits.jobs or waits.workers or waits.moves else ()
     late, failure_detector.hindrances = judge(waits, heard, hindered, timeouts, failure_detector, now)
     return Due(
         sorted(silent - unreachable),
@@ -118,11 +120,14 @@ def _lost(tx: WriteTx, timeouts: Timeouts, node: str, age_s: float) -> None:
         if _gone(row.disconnect, row.state, age_s, timeouts):
             longer = "" if row.disconnect == STOP else f" and {row.disconnect}"
             why = f"node {node} was not heard for longer than its lease{longer}"
-            change(tx, row, partial(lifecycle.node_lost, node=node, cause=lifecycle.Cause.NODE_LOST, reason=why))
+            walk = partial(lifecycle.node_lost, node=node, cause=lifecycle.Cause.NODE_LOST, reason=why)
+            change_on(tx, row, node, walk, why, lost=True)
 
 
 def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
     row = tx.session.get_one(JobRow, job)
+    if _move_late(tx, row, late):
+        return
     if row.state is not late.state:  # another expiry of this round has moved it on
         return
     if not late.hindered:  # else another place may help, and nothing speaks against the job
@@ -132,3 +137,16 @@ def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
         change(tx, row, lambda course: lifecycle.fail(course, why))
     else:
         change(tx, row, lambda course: lifecycle.reschedule(course, lifecycle.Cause.LATE, late.why))
+
+
+def _move_late(tx: WriteTx, row: JobRow, late: Late) -> bool:
+    """A task that moves stays where it was, or goes back there: its job need not leave."""
+    move = move_of(tx, row)
+    if late.move:
+        if move is not None and move.state is MoveState.RESERVED:
+            lose_destination(tx, row, move, late.why)
+        return True
+    if move is None or move.state is not MoveState.STARTING:
+        return False
+    change(tx, row, partial(lifecycle.turn_back, reason=late.why))
+    return True

@@ -17,13 +17,14 @@ CONTROLLER_SILENT_S = 3 * SIGN_OF_LIFE_S
 @dataclass
 class FailureDetector:
     """What this process has observed: nodes by their count of heartbeats, controllers by their signs of life, jobs that
-    wait for their next state and workers that wait to start again. ``hearing``: seconds for which it could hear.
-    ``hindrances``: job -> who is away on whom it waits, as of the last look."""
+    wait for their next state, workers that wait to start again, and moves that wait for their network. ``hearing``:
+    seconds for which it could hear. ``hindrances``: job -> who is away on whom it waits, as of the last look."""
 
     hearing: Callable[[], float]
     nodes: Unchanged = field(default_factory=Unchanged)
     jobs: Waits = field(default_factory=Waits)
     workers: Waits = field(default_factory=Waits)
+    moves: Waits = field(default_factory=Waits)
     hindrances: Mapping[str, str] = field(default_factory=dict)
     since: float = field(init=False)  # when it began
     _controllers: dict[str, float] = field(default_factory=dict, init=False)  # when each was last heard

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from ces_common.db.move_tables import MoveRow
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.states import AllocationState, JobState
+from ces_common.task_move import MoveState
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL, Responsible, Step, Waited, waiting_for
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
@@ -34,6 +36,16 @@ _WORKERS = (
     .where(AllocationRow.state == AllocationState.PENDING, JobRow.state.in_((JobState.STARTING, JobState.RUNNING)))
     .order_by(AllocationRow.job, AllocationRow.rank)
 )
+
+_MOVES = select(MoveRow.id, MoveRow.job, MoveRow.task, MoveRow.destination).where(MoveRow.state == MoveState.RESERVED)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMove:
+    id: str
+    job: str
+    task: str
+    destination: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +71,30 @@ class PendingWorker:
 
 @dataclass(frozen=True, slots=True)
 class JobWaits:
-    """Jobs on their way to running, and the workers that they, or running jobs, wait for."""
+    """Jobs on their way to running, the workers that they, or running jobs, wait for, and tasks whose move waits for
+    the network."""
 
     jobs: Sequence[WaitingJob]
     workers: Sequence[PendingWorker]
+    moves: Sequence[WaitingMove] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Why a job in ``state`` has waited too long. ``hindered``: while it waited, somebody whom it needs was away."""
+    """Why a job in ``state`` has waited too long. ``hindered``: while it waited, somebody whom it needs was away.
+    ``move``: it is the move of one of its tasks that has."""
 
     state: JobState
     why: str
     hindered: bool = False
+    move: bool = False
 
 
 def waits_of(tx: ReadTx) -> JobWaits:
     """What is waited for now."""
     jobs = [WaitingJob(*row) for row in tx.session.execute(_JOBS)]
-    return JobWaits(jobs, [PendingWorker(*row) for row in tx.session.execute(_WORKERS)])
+    workers = [PendingWorker(*row) for row in tx.session.execute(_WORKERS)]
+    return JobWaits(jobs, workers, [WaitingMove(*row) for row in tx.session.execute(_MOVES)])
 
 
 def jobs_over(tx: ReadTx, nodes: Collection[str]) -> set[str]:
@@ -134,6 +151,11 @@ def judge(
     again = [worker for worker in waits.workers if worker.job_state is JobState.RUNNING]
     restarts = {worker.id: start(worker.job, worker.incarnation, [worker]) for worker in again}
     waited, restarting = failure_detector.jobs.look(steps, now), failure_detector.workers.look(restarts, now)
+    laid = {
+        each.id: Step(each.id, [network_ctl, *(nodes[name] for name in {each.destination} & nodes.keys())])
+        for each in waits.moves
+    }
+    moving = failure_detector.moves.look(laid, now)
     late: dict[str, Late] = {}
     hindrances: dict[str, str] = {}
     for job in sorted(waits.jobs, key=lambda job: job.id):
@@ -148,6 +170,10 @@ def judge(
             late.setdefault(worker.job, Late(JobState.RUNNING, words, restarting[worker.id].hindered))
         elif why := waiting_for(restarts[worker.id], restarting[worker.id], now, failure_detector.since):
             hindrances[worker.job] = why
+    for move in waits.moves:
+        if why := _overdue(moving[move.id], timeouts.preparing_s, timeouts):
+            words = f"the network of {move.task} was not in place on {move.destination} {why}"
+            late.setdefault(move.job, Late(JobState.RUNNING, words, move=True))
     return late, hindrances
 
 

@@ -4,10 +4,12 @@ Each command returns None where it changed something, else a sentence that says 
 
 from __future__ import annotations
 
+from functools import partial
+
 from ces_common.db.uow import WriteTx
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_manager.jobs import lifecycle
-from ces_manager.jobs.transitions import change
+from ces_manager.jobs.transitions import change_on
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row
 
 
@@ -28,8 +30,10 @@ def drain(tx: WriteTx, name: str) -> str | None:
     remark = f"node {name} is drained already: cordoned, and no job has anything there"
     drained = row.cordoned and not jobs
     row.cordoned, row.version = True, tx.version
+    why = f"node {name} is drained"
     for job in jobs:
-        change(tx, job, lambda course: lifecycle.reschedule(course, lifecycle.Cause.DRAINED, f"node {name} is drained"))
+        walk = partial(lifecycle.reschedule, cause=lifecycle.Cause.DRAINED, reason=why)
+        change_on(tx, job, name, walk, why, lost=False)
     emit_node(tx, row, "drained")
     return remark if drained else None
 

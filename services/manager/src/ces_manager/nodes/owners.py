@@ -12,7 +12,7 @@ from ces_common.messages.reports import Status
 from ces_common.rates import SenderRate
 from ces_manager.errors import Conflict
 from ces_manager.jobs import lifecycle, worker_reports
-from ces_manager.jobs.transitions import change
+from ces_manager.jobs.transitions import change_on
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row
 
 ANSWER_S = 5.0  # for an agent's answer
@@ -41,7 +41,8 @@ def take_news(tx: WriteTx, reclaimed: Mapping[str, bool]) -> None:
         emit_node(tx, row, "reclaimed" if told else "lent")
         for job in jobs_on(tx, name) if told else ():
             why = lifecycle.reclaimed(name)
-            change(tx, job, partial(lifecycle.reschedule, cause=lifecycle.Cause.RECLAIMED, reason=why))
+            walk = partial(lifecycle.reschedule, cause=lifecycle.Cause.RECLAIMED, reason=why)
+            change_on(tx, job, name, walk, why, lost=False)
 
 
 def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:

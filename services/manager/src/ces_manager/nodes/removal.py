@@ -14,7 +14,7 @@ from ces_common.disconnect import outlives_s
 from ces_common.states import JobState
 from ces_manager.errors import Conflict
 from ces_manager.jobs import lifecycle
-from ces_manager.jobs.transitions import change
+from ces_manager.jobs.transitions import change, change_on
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row, revoke_key, tasks_on
 from ces_manager.timeouts import Timeouts
 
@@ -32,7 +32,8 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
     why = f"node {name} was forgotten"
     touched = []
     for job in jobs_on(tx, name):
-        change(tx, job, partial(lifecycle.node_lost, node=name, cause=lifecycle.Cause.FORGOTTEN, reason=why))
+        walk = partial(lifecycle.node_lost, node=name, cause=lifecycle.Cause.FORGOTTEN, reason=why)
+        change_on(tx, job, name, walk, why, lost=True)
         touched.append(job.id)
     for job in _jobs_through(tx, name):
         change(tx, job, partial(lifecycle.reschedule, cause=lifecycle.Cause.FORGOTTEN, reason=why))

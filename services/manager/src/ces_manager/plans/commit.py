@@ -15,11 +15,12 @@ from ces_manager.jobs.admission import PLACES
 from ces_manager.jobs.checkpoints import place_first
 from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
 from ces_manager.jobs.doubts import doubt
+from ces_manager.jobs.job_events import emit_allocation, emit_job
 from ces_manager.jobs.job_metrics import note_step
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
 from ces_manager.jobs.trace_steps import refuse_step, trace_step
-from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
+from ces_manager.jobs.transitions import find_job
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
 from ces_manager.plans.feasibility import Misfit, Obstacle, Residual, misfit

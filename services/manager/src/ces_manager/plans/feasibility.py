@@ -130,6 +130,30 @@ def misfit(
     return next((Misfit(obstacle, why) for obstacle, reasons in problems for why in reasons), None)
 
 
+def move_misfit(
+    task: Task,
+    node: str,
+    flows: Sequence[Flow],
+    given: Sequence[FlowPlan],
+    places: Mapping[str, str],
+    residual: Residual,
+) -> Misfit | None:
+    """The first reason why a task cannot have another node beside what its job holds; None where it can. ``flows``:
+    those of the task; ``places``: where their other ends are."""
+    asked = {(flow.src, flow.dst): flow for flow in flows}
+    if len(given) != len(asked) or {(flow.src, flow.dst) for flow in given} != set(asked):
+        return Misfit(Obstacle.MALFORMED, f"the move does not give exactly the flows of {task.name}")
+    there, ends = {task.name: node}, {**places, task.name: node}
+    problems: tuple[tuple[Obstacle, Iterator[str]], ...] = (
+        (Obstacle.NODE, _unfit_nodes([task], there, residual)),
+        (Obstacle.NODE_FULL, _full_nodes([task], there, residual)),
+        (Obstacle.FLOW, (why for flow in given for why in _flow(flow, asked[flow.src, flow.dst], ends, residual))),
+        (Obstacle.DATA, (why for flow in flows for why in _data(flow, residual))),
+        (Obstacle.LINK_FULL, _links(given, residual)),
+    )
+    return next((Misfit(obstacle, why) for obstacle, reasons in problems for why in reasons), None)
+
+
 @dataclass(frozen=True, slots=True)
 class FlowChange:
     """A held flow, and what it shall have instead; ``low`` and ``high`` are what its job asks for, in bit/s."""

@@ -103,6 +103,8 @@ def _victim(tx: WriteTx, asked: Victim, version: int) -> JobRow:
         raise Refused(f"job {row.name} does not let itself be suspended: its file does not say preemption: suspend")
     if asked.how == "suspend" and row.state is not JobState.RUNNING:
         raise Stale(f"job {row.name} is {row.state.value}; only a running job can be suspended")
+    if asked.how == "suspend" and row.move is not None:
+        raise Stale(f"a task of job {row.name} is being moved")
     return row
 
 

@@ -55,6 +55,8 @@ def _part(tx: WriteTx, asked: JobRevision, version: int) -> _Part:
         raise Stale(f"job {row.name} is suspended: its flows have nothing until it goes on")
     if row.next_size is not None:
         raise Stale(f"job {row.name} goes to another size")
+    if row.move is not None:
+        raise Stale(f"a task of job {row.name} is being moved")
     held = {(flow.src, flow.dst): flow for flow in held_flows(tx, row)}
     ends = [(flow.src, flow.dst) for flow in asked.flows]
     if len(set(ends)) != len(ends):

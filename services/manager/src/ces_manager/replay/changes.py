@@ -20,6 +20,7 @@ _KINDS = (
     *(("plan", kind) for kind in ("committed", "revised")),
     *(("resize", kind) for kind in ("committed", "ended")),
     *(("cpu", kind) for kind in ("committed", "released")),
+    *(("move", kind) for kind in ("committed", "changed")),
     *((kind, "changed") for kind in ("node", "link", "topology")),
 )
 CHANGES: Final = tuple(event_type(*kind) for kind in _KINDS)  # what is told of waiting jobs is not drawn

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ces_common.states import JOB_OVER, JOB_WAITS, JobState
+from ces_manager.replay.moves import move_begins, move_goes_on
 from ces_manager.replay.past import Facts, Given, Past, PastJob, Place, Size, settle
 
 Data = Mapping[str, Any]  # an event's data, as parsed JSON
@@ -72,7 +73,7 @@ def replay(past: Past, event: Data, known: Known) -> None:
                 job.facts["expected_end_at"] = data.get("end_at")
         case "job", _:
             _job(past, data, known)
-        case (("allocation" | "plan" | "resize" | "cpu"), _) if data.get("job") in past.jobs:
+        case (("allocation" | "plan" | "resize" | "cpu" | "move"), _) if data.get("job") in past.jobs:
             _placed(past.jobs[data["job"]], (aggregate, kind), data, known)
             settle(past, data["job"])
 
@@ -157,6 +158,11 @@ def _placed(job: PastJob, event: tuple[str, str], data: Data, known: Known) -> N
         case "cpu", "released":
             if (released := job.now.places.get(data["allocation"])) is not None:
                 released.cpu = data["cpu"]
+        case "move", "committed":
+            allocations = [data["new"], data["back"]]
+            move_begins(job, data, _size({**data, "allocations": allocations}, known))
+        case "move", "changed":
+            move_goes_on(job, data)
         case "allocation", state:
             if (moved := job.now.places.get(data["allocation"])) is not None:
                 moved.state = state

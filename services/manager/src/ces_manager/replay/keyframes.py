@@ -19,6 +19,7 @@ from ces_common.db.uow import ReadTx
 from ces_manager.database import Database
 from ces_manager.duties import HISTORY, Duties
 from ces_manager.jobs.next_size import next_allocations, next_reservations
+from ces_manager.jobs.task_moves import all_beside, flows_beside
 from ces_manager.jobs.transitions import allocations_of
 from ces_manager.live.look import Looker
 from ces_manager.live.picture import Record
@@ -86,6 +87,8 @@ def past_of(tx: ReadTx, now: datetime) -> Past:
         }
         if row.next_size is not None:
             job.coming = _coming(tx, row)
+        if row.move is not None:
+            job.beside = _beside(tx, row)
         if row.waiting is not None:
             statuses = with_holder_names(tx, [] if row.queue_status is None else [row.queue_status])
             told = [each.model_dump(mode="json", exclude_none=True) for each in statuses]
@@ -121,6 +124,14 @@ def _coming(tx: ReadTx, row: JobRow) -> Size:
         task = tasks[each.rank]
         places[each.id] = Place(each.task, each.node, each.state.value, task.cpu, task.memory, task.gpu, each.cards)
     return Size(places, {flow.number: given_of(flow) for flow in next_reservations(tx, row)})
+
+
+def _beside(tx: ReadTx, row: JobRow) -> Size:
+    places = {
+        each.id: Place(each.task, each.node, each.state.value, each.cpu, each.memory, each.gpu)
+        for each in all_beside(tx, row)
+    }
+    return Size(places, {flow.number: given_of(flow) for flow in flows_beside(tx, row.id)})
 
 
 def _plain(facts: Record, untold: Collection[str] = ()) -> Facts:

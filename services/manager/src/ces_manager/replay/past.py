@@ -60,12 +60,13 @@ class Size:
 
 @dataclass(slots=True)
 class PastJob:
-    """``facts``: as a job is listed. ``coming``: the size that it goes to, held beside what it has. ``waiting``: what
-    it was last said to wait for, and how it stood in the queue."""
+    """``facts``: as a job is listed. ``coming``: the size that it goes to, held beside what it has. ``beside``: what is
+    held for a task of it that moves. ``waiting``: what it was last said to wait for, and how it stood in the queue."""
 
     facts: Facts
     now: Size = field(default_factory=Size)
     coming: Size | None = None
+    beside: Size | None = None
     waiting: Facts | None = None
 
     @property
@@ -131,6 +132,7 @@ def held_on_nodes(past: Past) -> Counter[tuple[str, str]]:
     each that is in one of them."""
     held = Counter[tuple[str, str]]()
     for job in past.jobs.values():
+        held.update(_amounts(() if job.beside is None else job.beside.places.values()))
         if job.coming is None:
             held.update(_amounts(job.live))
         else:
@@ -144,6 +146,7 @@ def held_on_links(past: Past) -> Counter[str]:
     held = Counter[str]()
     for job in past.jobs.values():
         present = _rates(job.now.flows)
+        held.update(_rates({} if job.beside is None else job.beside.flows))
         held.update(present if job.coming is None else present | _rates(job.coming.flows))
     return held
 
@@ -153,6 +156,7 @@ def flows_on_links(past: Past) -> Counter[str]:
     held = Counter[str]()
     for job in past.jobs.values():
         present = _rates(job.now.flows, lambda rate: int(rate > 0))
+        held.update(_rates({} if job.beside is None else job.beside.flows, lambda rate: int(rate > 0)))
         coming = Counter[str]() if job.coming is None else _rates(job.coming.flows, lambda rate: int(rate > 0))
         held.update(present | coming)
     return held

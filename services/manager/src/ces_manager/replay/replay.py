@@ -28,7 +28,7 @@ _TIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 _COLUMNS = (EventRow.sequence, EventRow.type, EventRow.time, EventRow.body)
 # What the row says of today, and not of the past.
 _OF_TODAY = {"id", "nodes", "started_at", "finished_at", "restarts", "reason", "size", "tasks", "expected_end_at"}
-_AGGREGATES = ("job", "allocation", "plan", "resize", "cpu", "node", "link", "topology")
+_AGGREGATES = ("job", "allocation", "plan", "resize", "cpu", "move", "node", "link", "topology")
 _TOLD = tuple(event_type(aggregate, "") for aggregate in _AGGREGATES)
 
 

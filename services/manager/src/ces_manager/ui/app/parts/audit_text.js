@@ -31,11 +31,11 @@ const PROMISES = {
   }),
   twice: () => ({
     text: t("Each task runs in one place at a time."),
-    checked: t("each task that begins to run, each start and each return to the queue"),
+    checked: t("each task that begins to run or moves, each start and each return to the queue"),
   }),
   "node-ready": () => ({
     text: t("Work goes only to nodes that are there and take work."),
-    checked: t("each node of each start and resize"),
+    checked: t("each node of each start, resize and move"),
   }),
   address: () => ({
     text: t("No two workers have the same address, and no two flows the same number."),

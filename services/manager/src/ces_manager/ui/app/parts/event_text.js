@@ -43,6 +43,17 @@ function placed(allocations = []) {
   return nodes.map((each, index) => [index > 0 && ", ", node(each)]);
 }
 
+/** @type {Record<string, string>} */
+const MOVES = {
+  stopping: "{task} is stopped, to start on the other node",
+  starting: "{task} is surely gone, and starts on the other node",
+  done: "{task} runs on the other node",
+  clearing: "{task} does not start there, and is ended",
+  returning: "{task} starts again where it was",
+  kept: "{task} stays where it was",
+  failed: "the move of {task} has failed",
+};
+
 const LISTED = 3; // flows in a sentence
 /** @param {any} flow as it is now @param {number} index */
 const flowNow = ({ src, dst, rate: given, path }, index) =>
@@ -77,6 +88,14 @@ const SAY = {
     tx("goes from size {before} to {size}, on {nodes}", { before, size, nodes: placed(allocations) }),
   "resize.ended": ({ done }) => (done ? t("the new size is in use") : t("the new size was given up")),
   "resize.rejected": ({ reason }) => html`${t("another size did not fit")}${because(reason)}`,
+  "move.committed": ({ task, source, destination }) =>
+    tx("{task} is to move from {source} to {destination}", {
+      task: html`<${Name}>${task}<//>`,
+      source: node(source),
+      destination: node(destination),
+    }),
+  "move.changed": ({ task, state, reason }) =>
+    html`${tx(MOVES[state] ?? "{task} goes on moving", { task: html`<${Name}>${task}<//>` })}${because(reason)}`,
   "cpu.committed": ({ cpu: amount }) => t("each worker is to have {cpu}", { cpu: cpu(amount) }),
   "cpu.released": ({ task, node: on, cpu: amount }) =>
     tx("{task} on {node} holds {cpu} now", { task: html`<${Name}>${task}<//>`, node: node(on), cpu: cpu(amount) }),

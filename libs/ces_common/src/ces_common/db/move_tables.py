@@ -1,0 +1,35 @@
+"""The table of moves of single tasks. Times are UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Integer, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from ces_common.db.tables import ID, Base
+from ces_common.db.types import State, UtcTime
+from ces_common.task_move import MoveKind, MoveState
+
+
+class MoveRow(Base):
+    """A task on its way from node ``source`` to node ``destination``, and those that are over as history. ``old``: the
+    allocation that it leaves; ``new``: the one that it is to have; ``back``: the one in which it starts again at the
+    source where the destination fails. Of the latter two, and of flows, what is not in use now is of attempt 0: the
+    task's present allocation is the only one of its job's attempt. ``reason``: why it came to nothing."""
+
+    __tablename__ = "moves"
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
+    attempt: Mapped[int] = mapped_column(Integer)
+    task: Mapped[str] = mapped_column(String(80))
+    kind: Mapped[MoveKind] = mapped_column(State(MoveKind))
+    state: Mapped[MoveState] = mapped_column(State(MoveState), index=True)
+    source: Mapped[str] = mapped_column(String(63))
+    destination: Mapped[str] = mapped_column(String(63))
+    old: Mapped[str] = mapped_column(ID)
+    new: Mapped[str] = mapped_column(ID)
+    back: Mapped[str] = mapped_column(ID)
+    began_at: Mapped[datetime] = mapped_column(UtcTime)
+    changed_at: Mapped[datetime] = mapped_column(UtcTime)
+    reason: Mapped[str | None] = mapped_column(Text)
