@@ -21,6 +21,8 @@ KINDS = ("compute", "content", "complex")
 """All whose answers come back to their user: with two clocks nobody knows how long a message took one way."""
 MOST_TASKS = 4
 PIPELINE = ("python", "-m", "ces_workloads.pipeline")
+LARGEST = 8000
+"""Bytes of the largest message."""
 SPARE_MS = 30.0
 """What a deadline leaves beside what was guessed for it."""
 
@@ -45,21 +47,23 @@ def topology() -> Topology:
     return Topology.model_validate({"nodes": [*nodes, *({"name": switch} for switch in SITES)], "links": links})
 
 
-def applications(seed: int, count: int) -> list[File]:
-    """Application files. The user of each is at one site, and one of its tasks must run at the other."""
+def applications(seed: int, count: int, largest: int = LARGEST) -> list[File]:
+    """Application files; ``largest``: bytes of their largest messages. The user of each is at one site, and one of its
+    tasks must run at the other."""
     rng = random.Random(seed)
-    return [_application(rng, f"app{number:02}") for number in range(1, count + 1)]
+    return [_application(rng, f"app{number:02}", largest) for number in range(1, count + 1)]
 
 
-def _application(rng: random.Random, name: str) -> File:
+def _application(rng: random.Random, name: str, largest: int) -> File:
     home, away = rng.sample(list(SITES), 2)
     tasks = rng.randint(1, MOST_TASKS)
     kind = rng.choice(KINDS if tasks > 1 else KINDS[:2])
     rate = rng.randint(4, 10)
     groups = [_task(rng, f"t{number}") for number in range(1, tasks + 1)]
     rng.choice(groups)["constraints"] = {"labels": {"site": away}}
-    edges, rates = _edges(rng, kind, [group["name"] for group in groups])
-    sender = {"name": "user", **_worker("500m"), "constraints": {"user": "u"}}
+    edges, rates = _edges(rng, kind, [group["name"] for group in groups], largest)
+    sender: File = {"name": "user", **_worker("500m"), "constraints": {"user": "u"}}
+    sender["command"] += ["--answers"]
     guess = sum(_work_ms(group, rate) for group in groups) + sum(
         BACKBONE_US / 1000 + edge["message"] * 8 / least / 1000 for edge, least in zip(edges, rates, strict=True)
     )
@@ -98,13 +102,13 @@ def _work_ms(group: File, rate: float) -> float:
     return service / (1 - rate * service / 1000)
 
 
-def _edges(rng: random.Random, kind: str, tasks: list[str]) -> tuple[list[File], list[int]]:
+def _edges(rng: random.Random, kind: str, tasks: list[str], largest: int) -> tuple[list[File], list[int]]:
     """The flows along the chain and back to the user, and the least rate of each in Mbit/s."""
     steps = [*pairwise(["user", *tasks, "user"])]
     edges, rates = [], []
     for number, (src, dst) in enumerate(steps):
-        least = rng.randint(2, 6)
-        small, large = rng.randint(200, 2000), rng.randint(4000, 30_000)
+        least = rng.randint(4, 8)
+        small, large = rng.randint(200, 1000), rng.randint(largest // 4, largest)
         is_large = number == len(steps) - 1 if kind == "content" else number < len(steps) - 1
         bandwidth = {"min": f"{least}Mbit", "max": f"{2 * least}Mbit"}
         edges.append(

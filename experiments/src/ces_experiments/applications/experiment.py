@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from importlib import resources
 from typing import Any
 
 from rich.progress import Progress
@@ -14,15 +15,14 @@ from rich.progress import Progress
 from ces_client import Client
 from ces_common.jobfile import JobFile
 from ces_common.states import JOB_OVER, JobState
-from ces_experiments.applications.draw import SITES, applications, topology
-from ces_experiments.applications.judge import Counts, missed, reckoned, told, waiting
-from ces_experiments.applications.waits import waited_ms
+from ces_experiments.applications.draw import LARGEST, SITES, applications, topology
+from ces_experiments.applications.judge import Answer, Counts, answers, calm, missed, reckoned, times, told, waiting
+from ces_experiments.applications.plain import plain_links
+from ces_experiments.applications.waits import Span, watched
 from ces_experiments.common.conditions import settled, wait_for
 from ces_experiments.common.console import told as told_of
-from ces_experiments.common.emulated import emulated, restart
-from ces_experiments.common.machine import CoreTime
+from ces_experiments.common.emulated import emulated
 from ces_experiments.common.report import Found
-from ces_experiments.testbed.run import NETWORK
 from ces_experiments.testbed.trial import enforced
 from ces_testbed.capability import why_no_tc
 from ces_testbed.cluster import Cluster
@@ -35,18 +35,21 @@ SETTLE_S = 2.0
 AFTER_S = 25.0
 """How long it is waited at most, after a flood, for answers that are still on their way; what has none by then is
 lost by the senders' own count."""
+PATIENCE = 2
+"""So many times the seconds it is waited for that many undisturbed ones."""
 ON_THEIR_WAY = 2
 """Requests that are under way at most when nothing holds them up."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """``applications`` are drawn with ``seed``; ``together`` at a time run for ``seconds``, alone and beside each
-    flood."""
+    """``applications`` are drawn with ``seed``, their messages up to ``largest`` bytes; ``together`` at a time run for
+    ``seconds``, alone and in each flood."""
 
     applications: int = 20
     seed: int = 1
     seconds: float = 20.0
+    largest: int = LARGEST
     together: int = 2
     floods: bool = True
 
@@ -71,12 +74,24 @@ class Running:
         found = self.counts()
         return view.state == JobState.RUNNING and found is not None and found["answers"] > 0
 
-    def reserved(self, reserve: bool) -> bool:
-        """Whether every link promises its flows what they were given, or none does."""
-        return enforced(self._client.jobs.flows(self.id), reserve)
+    def reserved(self) -> bool:
+        """Whether every link promises its flows what they were given."""
+        return enforced(self._client.jobs.flows(self.id), reserve=True)
+
+    @property
+    def rate(self) -> float:
+        return float(self.file["requests"][0]["rate"])
+
+    def answers(self) -> list[Answer]:
+        """All so far."""
+        return answers(self._client.jobs.logs(self.id, "user-0"))
+
+    def undisturbed(self, spans: Sequence[Span]) -> float:
+        """For how many seconds of these it was."""
+        return sum(end - begun for begun, end, _ in calm(spans, self.rate)) / 1000
 
     def reckoned(self) -> dict[str, Any]:
-        return reckoned(self._client.jobs.plan(self.id), topology())
+        return reckoned(self._client.jobs.plan(self.id), self.file, topology())
 
     def cancel(self) -> None:
         self._client.jobs.cancel(self.id)
@@ -85,12 +100,13 @@ class Running:
 def flood_file(rate: int) -> dict[str, Any]:
     """A job without flows: a task on each host, and each sends to one of the other site."""
     hosts = [host for pair in zip(*SITES.values(), strict=True) for host in pair]
+    program = (resources.files("ces_experiments.applications") / "flood.py").read_text()  # hosts need nothing of ours
     return {
         "name": "flood",
         "tasks": [
             {
                 "name": f"f{host}",
-                "command": ["python", "-m", "ces_experiments.applications.flood", str(rate)],
+                "command": ["python", "-u", "-c", program, str(rate)],
                 "resources": {"cpu": "500m", "memory": "128Mi"},
                 "constraints": {"labels": {"host": host}},
             }
@@ -102,15 +118,26 @@ def flood_file(rate: int) -> dict[str, Any]:
 @contextmanager
 def _flooded(client: Client) -> Iterator[None]:
     job = client.jobs.submit(JobFile.model_validate(flood_file(FLOOD))).id
+
+    def floods() -> bool:
+        view = client.jobs.get(job)
+        if view.state in JOB_OVER:
+            raise TestbedError(f"the flood is {view.state}: {view.reason}")
+        return view.state == JobState.RUNNING and all(_sends(client, job, task.name) for task in view.placement)
+
     try:
-        wait_for(lambda: client.jobs.get(job).state == JobState.RUNNING, "the flood runs")
+        wait_for(floods, "the flood runs")
         time.sleep(SETTLE_S)
         yield
-        view = client.jobs.get(job)
-        if view.state != JobState.RUNNING:
-            raise TestbedError(f"the flood ended before its time: it is {view.state} ({view.reason})")
+        if not floods():
+            raise TestbedError("the flood did not last")
     finally:
-        client.jobs.cancel(job)
+        if client.jobs.get(job).state not in JOB_OVER:
+            client.jobs.cancel(job)
+
+
+def _sends(client: Client, job: str, task: str) -> bool:
+    return any('"sent"' in line for line in client.jobs.logs(job, task))
 
 
 def _counts(running: Running) -> dict[str, Any]:
@@ -121,22 +148,45 @@ def _counts(running: Running) -> dict[str, Any]:
 
 
 def _alone(batch: Sequence[Running], seconds: float) -> list[dict[str, Any]]:
-    waits = [waited_ms(each.id) for each in batch]
-    before = [_counts(each) for each in batch]
-    time.sleep(seconds)
-    found = []
-    for each, begun, wait in zip(batch, before, waits, strict=True):
-        now = _counts(each)
-        sent = max(1, now["sent"] - begun["sent"])
-        found.append(now | {"core_wait_ms": (waited_ms(each.id) - wait) / sent})
-    return found
+    with _watched(batch) as spans:
+        lasted = 0.0
+        while lasted < PATIENCE * seconds and not all(
+            each.undisturbed(seen) >= seconds for each, seen in zip(batch, spans, strict=True)
+        ):
+            time.sleep(1.0)
+            lasted += 1.0
+    return _times(batch, spans)
 
 
-def _beside_flood(client: Client, batch: Sequence[Running], seconds: float) -> list[dict[str, int]]:
-    before: list[Counts] = [_counts(each) for each in batch]
+def _flood_both(
+    cluster: Cluster, client: Client, batch: Sequence[Running], seconds: float
+) -> dict[str, list[dict[str, Any]]]:
+    """The same applications in the same places, first with what is reserved for them, then on plain links."""
     with _flooded(client):
         before = [_counts(each) for each in batch]
-        time.sleep(seconds)
+        with _watched(batch) as spans:
+            time.sleep(seconds)
+        reserved = _missed_since(before, batch)
+        times = _times(batch, spans)
+        before = [_counts(each) for each in batch]
+        with plain_links(cluster):
+            time.sleep(seconds)
+    found = [one | two for one, two in zip(reserved, times, strict=True)]
+    return {"reserved": found, "plain": _missed_since(before, batch)}
+
+
+@contextmanager
+def _watched(batch: Sequence[Running]) -> Iterator[list[list[Span]]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(watched(each.id)) for each in batch]
+
+
+def _times(batch: Sequence[Running], spans: Sequence[Sequence[Span]]) -> list[dict[str, Any]]:
+    time.sleep(SETTLE_S)  # until the last answers are told
+    return [times(each.answers(), seen, each.rate) for each, seen in zip(batch, spans, strict=True)]
+
+
+def _missed_since(before: Sequence[Counts], batch: Sequence[Running]) -> list[dict[str, int]]:
     deadline = time.monotonic() + AFTER_S
     time.sleep(SETTLE_S)
     while any(waiting(_counts(each)) > ON_THEIR_WAY for each in batch) and time.monotonic() < deadline:
@@ -145,13 +195,13 @@ def _beside_flood(client: Client, batch: Sequence[Running], seconds: float) -> l
 
 
 @contextmanager
-def _batch(client: Client, files: Sequence[dict[str, Any]], *, reserve: bool) -> Iterator[list[Running]]:
+def _batch(client: Client, files: Sequence[dict[str, Any]]) -> Iterator[list[Running]]:
     batch: list[Running] = []
     try:
         batch += (Running(client, file) for file in files)
         for each in batch:
             wait_for(each.answered, f"requests of {each.file['name']} are answered")
-            wait_for(partial(each.reserved, reserve), f"what is reserved for {each.file['name']} is known")
+            wait_for(each.reserved, f"what is reserved for {each.file['name']} is known")
         time.sleep(SETTLE_S)
         yield batch
     finally:
@@ -161,43 +211,27 @@ def _batch(client: Client, files: Sequence[dict[str, Any]], *, reserve: bool) ->
 
 
 def runs(question: Question) -> Generator[tuple[str, dict[str, Any]]]:
-    """The name of each application with what was found of it so far. Raises TestbedError."""
-    files = applications(question.seed, question.applications)
-    groups = [files[first : first + question.together] for first in range(0, len(files), question.together)]
-    found: dict[str, dict[str, Any]] = {}
+    """The name of each application with what was found of it. Raises TestbedError."""
+    files = applications(question.seed, question.applications, question.largest)
     with emulated("apps", topology()) as cluster, cluster.client() as client:
-        for files in groups:
-            before = CoreTime.now()
-            with _batch(client, files, reserve=True) as batch:
+        for first in range(0, len(files), question.together):
+            with _batch(client, files[first : first + question.together]) as batch:
                 alone = _alone(batch, question.seconds)
-                beside = _beside_flood(client, batch, question.seconds) if question.floods else [None] * len(batch)
-                stolen = CoreTime.now().stolen_since(before)
-                for each, calm, flooded in zip(batch, alone, beside, strict=True):
-                    plain = {"kind": each.file["kind"], "tasks": len(each.file["tasks"]) - 1}
-                    rate = {"rate": each.file["requests"][0]["rate"], "stolen": stolen}
-                    found[each.file["name"]] = plain | rate | {
-                        "reckoned": each.reckoned(), "alone": calm, "reserved": flooded,
-                    }  # fmt: skip
-            for file in files:
-                yield file["name"], found[file["name"]]
-        if question.floods:
-            yield from _unreserved(cluster, client, question, groups, found)
-
-
-def _unreserved(
-    cluster: Cluster,
-    client: Client,
-    question: Question,
-    groups: Sequence[Sequence[dict[str, Any]]],
-    found: dict[str, dict[str, Any]],
-) -> Generator[tuple[str, dict[str, Any]]]:
-    restart(cluster, NETWORK, {"CES_RESERVE": "False"})
-    for files in groups:
-        with _batch(client, files, reserve=False) as batch:
-            for each, flooded in zip(batch, _beside_flood(client, batch, question.seconds), strict=True):
-                found[each.file["name"]]["unreserved"] = flooded
-        for file in files:
-            yield file["name"], found[file["name"]]
+                flooded = _flood_both(cluster, client, batch, question.seconds) if question.floods else {}
+                found = [
+                    {
+                        "kind": each.file["kind"],
+                        "tasks": len(each.file["tasks"]) - 1,
+                        "rate": each.rate,
+                        "reckoned": each.reckoned(),
+                        "alone": calm,
+                        "load": round(os.getloadavg()[0], 2),
+                    }
+                    | {way: each_of[place] for way, each_of in flooded.items()}
+                    for place, (each, calm) in enumerate(zip(batch, alone, strict=True))
+                ]
+            for each, one in zip(batch, found, strict=True):
+                yield each.file["name"], one
 
 
 def measure(question: Question, progress: Progress) -> Iterator[Found]:
@@ -206,7 +240,7 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
         raise TestbedError(f"ces bench applications shapes real links: {reason}")
     if (reason := why_no_taps()) is not None:
         raise TestbedError(f"ces bench applications needs wires with delays: {reason}")
-    step, started = told_of(progress, question.applications * (2 if question.floods else 1)), time.monotonic()
+    step, started = told_of(progress, question.applications), time.monotonic()
     done: dict[str, Any] = {}
     with closing(runs(question)) as measured:
         for name, found in measured:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ces_common.messages.api import PlanView, TaskView
+from ces_experiments.applications.waits import Span
 from ces_testbed.topology import Topology
 
 FACTOR, SPARE_MS = 1.15, 2.0
 """A measured p95 is as reckoned up to so many times the model's time and so much more."""
 
+WAIT_MS = 1.0
+"""An application is undisturbed while its tasks, all together, wait for a core no longer than this for each request:
+half of what a p95 may be above the model's time anyway."""
+
 Counts = Mapping[str, int]
+Answer = tuple[float, float]
+"""When it came and what it took, in ms."""
 
 
-def reckoned(plan: PlanView, topology: Topology) -> dict[str, Any]:
-    """Of the plan's only class of requests: its time by the model in ms, and how it divides into wires, messages and
-    work. An application without access has no other part."""
+def reckoned(plan: PlanView, file: Mapping[str, Any], topology: Topology) -> dict[str, Any]:
+    """Of the only class of requests of an application without access: its time by the model in ms, and how it divides
+    into wires, messages and work. ``flow_load``: the share of the time for which the busiest flow sends."""
     (request,) = plan.considered["requests"]
     delays = {(link.src, link.dst): link.delay for link in topology.links}
     delays |= {(link.dst, link.src): link.delay for link in topology.links if link.both}
@@ -30,8 +39,17 @@ def reckoned(plan: PlanView, topology: Topology) -> dict[str, Any]:
         "wires_ms": wires,
         "work_ms": work,
         "messages_ms": request["time_ms"] - wires - work,
+        "flow_load": max(_loads(plan, file), default=0.0),
         "hops": sum(len(_hops(flow.path)) for flow in plan.flows),
     }
+
+
+def _loads(plan: PlanView, file: Mapping[str, Any]) -> Iterator[float]:
+    """Of each flow over links."""
+    messages = {(edge["src"], edge["dst"]): edge["message"] for edge in file["flows"]["edges"]}
+    for flow in plan.flows:
+        if flow.rate and len(flow.path) > 1:
+            yield file["requests"][0]["rate"] * messages[flow.src, flow.dst] * 8 / flow.rate
 
 
 def _hops(path: list[str]) -> list[tuple[str, str]]:
@@ -39,7 +57,7 @@ def _hops(path: list[str]) -> list[tuple[str, str]]:
 
 
 def told(task: TaskView) -> dict[str, Any] | None:
-    """What the task has told last of its class of requests: percentiles, ``sent``, ``answers``, ``late``, ``lost``."""
+    """What the task has told last of its class of requests: ``sent``, ``answers``, ``late``, ``lost`` and more."""
     line = task.progress or {}
     requests = (line.get("result") or line.get("progress", line)).get("requests", {})
     found: dict[str, Any] | None = next(iter(requests.values()), None)
@@ -48,6 +66,43 @@ def told(task: TaskView) -> dict[str, Any] | None:
 
 def as_reckoned(p95_ms: float, time_ms: float) -> bool:
     return p95_ms <= FACTOR * time_ms + SPARE_MS
+
+
+def answers(lines: Iterable[str]) -> list[Answer]:
+    """What a sender's log tells of each answer."""
+    found: list[Answer] = []
+    for line in lines:
+        if line.startswith('{"answers"'):
+            found += ((at, took) for told in json.loads(line)["answers"].values() for at, took in told)
+    return found
+
+
+def times(given: Sequence[Answer], spans: Sequence[Span], rate: float) -> dict[str, Any]:
+    """Percentiles of the answers to requests sent and answered within the spans: of all, and of those while the
+    application was undisturbed. ``core_wait_ms``: what its tasks waited for a core, for each request."""
+    within = [each for each in given if spans and each[0] - each[1] >= spans[0][0] and each[0] <= spans[-1][1]]
+    left = calm(spans, rate)
+    busy = [span for span in spans if span not in left]
+    undisturbed = [took for at, took in within if not any(begun < at and at - took < end for begun, end, _ in busy)]
+    lasted_s = sum(end - begun for begun, end, _ in spans) / 1000
+    return {
+        "all": _percentiles([took for _, took in within]),
+        "undisturbed": _percentiles(undisturbed),
+        "core_wait_ms": sum(waited for *_, waited in spans) / max(1e-9, lasted_s * rate),
+    }
+
+
+def calm(spans: Iterable[Span], rate: float) -> list[Span]:
+    """Those in which an application with so many requests a second was undisturbed."""
+    return [span for span in spans if span[2] <= WAIT_MS * rate * (span[1] - span[0]) / 1000]
+
+
+def _percentiles(values: Iterable[float]) -> dict[str, Any]:
+    ordered = sorted(values)
+    if not ordered:
+        return {"n": 0}
+    shares = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
+    return {"n": len(ordered)} | {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in shares.items()}
 
 
 def waiting(counts: Counts) -> int:

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+Span = tuple[float, float, float]
+"""Begin and end on a steady clock, and for how long threads waited meanwhile, all ms together."""
+
 PROC = Path("/proc")
+LOOK_S = 0.5
 
 
-def waited_ms(job: str) -> float:
-    """Of all threads of the job's workers on this machine, since they began. 0 where the kernel does not tell."""
+@contextmanager
+def watched(job: str) -> Iterator[list[Span]]:
+    """What the job's workers on this machine wait, span after span, until the block ends."""
+    spans: list[Span] = []
+    stop = threading.Event()
+    workers = list(_workers(job))
+
+    def watch() -> None:
+        begun, before = time.monotonic() * 1000, _waited_ms(workers)
+        while not stop.wait(LOOK_S):
+            now, after = time.monotonic() * 1000, _waited_ms(workers)
+            spans.append((begun, now, max(0.0, after - before)))
+            begun, before = now, after
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield spans
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _waited_ms(workers: Sequence[Path]) -> float:
+    """Of all their threads, since they began. 0 where the kernel does not tell."""
     total = 0
-    for process in _workers(job):
+    for process in workers:
         with suppress(OSError):
             for thread in (process / "task").iterdir():
                 with suppress(OSError, IndexError, ValueError):

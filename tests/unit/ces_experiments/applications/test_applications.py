@@ -11,7 +11,7 @@ import pytest
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanView, TaskView
 from ces_experiments.applications.draw import SITES, applications, topology
-from ces_experiments.applications.judge import as_reckoned, missed, reckoned, told, waiting
+from ces_experiments.applications.judge import answers, as_reckoned, calm, missed, reckoned, times, told, waiting
 from ces_experiments.applications.report import REPORT
 
 BEFORE = {"sent": 100, "answers": 97, "late": 1, "lost": 1}
@@ -36,18 +36,20 @@ def test_a_plan_divides_into_wires_messages_and_work() -> None:
     }  # fmt: skip
     there = ["n1", "s1", "s2", "n4"]
     flows = [
-        FlowView(src="user-0", dst="t1-0", min=1, max=2, path=there),
+        FlowView(src="user-0", dst="t1-0", min=1, max=2, rate=8_000_000, path=there),
         FlowView(src="t1-0", dst="user-0", min=1, max=2, path=there[::-1]),
     ]
     plan = PlanView(
         plan="p", job="j", attempt=1, solver="search", version=1, committed_at=datetime.now(UTC),
         considered={"requests": [request]}, flows=flows,
     )  # fmt: skip
-    found = reckoned(plan, topology())
+    edges = [{"src": "user-0", "dst": "t1-0", "message": 5000}, {"src": "t1-0", "dst": "user-0", "message": 100}]
+    found = reckoned(plan, {"flows": {"edges": edges}, "requests": [{"rate": 10}]}, topology())
     assert found["wires_ms"] == pytest.approx(2 * (1 + 8 + 1))
     assert found["work_ms"] == 5.0
     assert found["messages_ms"] == pytest.approx(15.0)
     assert found["hops"] == 6
+    assert found["flow_load"] == pytest.approx(0.05)
 
 
 def test_counts_between_two_reports() -> None:
@@ -56,6 +58,18 @@ def test_counts_between_two_reports() -> None:
     assert missed(BEFORE, after) == {"sent": 100, "missed": 12}
     assert as_reckoned(25.0, 20.0)
     assert not as_reckoned(25.1, 20.0)
+
+
+def test_answers_while_the_tasks_waited_for_a_core_are_told_apart() -> None:
+    lines = ['{"progress": {}}', '{"answers": {"ask": [[1020.0, 20.0], [1490.0, 30.0]]}}', "no JSON"]
+    given = [*answers(lines), (1510.0, 50.0), (2090.0, 60.0), (3000.0, 20.0)]
+    spans = [(1000.0, 1500.0, 4.0), (1500.0, 2000.0, 6.0), (2000.0, 2100.0, 0.0)]
+    found = times(given, spans, rate=10)
+    assert found["all"] == {"n": 4, "p50_ms": 30.0, "p95_ms": 60.0, "p99_ms": 60.0}
+    assert found["undisturbed"]["n"] == 3
+    assert found["undisturbed"]["p95_ms"] == 60.0
+    assert found["core_wait_ms"] == pytest.approx(10 / 11)
+    assert calm(spans, rate=10) == [spans[0], spans[2]]
 
 
 @pytest.mark.parametrize("wrapped", [lambda line: line, lambda line: {"progress": line}, lambda line: {"result": line}])
@@ -69,14 +83,18 @@ def test_what_a_sender_has_told_last(wrapped: Any) -> None:
 def test_tables_and_a_picture_are_made_of_results(tmp_path: Path) -> None:
     model = {
         "time_ms": 40.0, "deadline_ms": 80.0, "hard": False, "wires_ms": 22.0, "work_ms": 4.0, "messages_ms": 14.0,
-        "hops": 6,
+        "hops": 6, "flow_load": 0.05,
     }  # fmt: skip
-    alone = {"p50_ms": 38.0, "p95_ms": 49.0, "answers": 100, "core_wait_ms": 0.5}
-    one = {"kind": "compute", "tasks": 1, "reckoned": model, "alone": alone, "reserved": {"sent": 200, "missed": 1}}
-    other = one | {"alone": alone | {"p95_ms": 47.0}, "unreserved": {"sent": 100, "missed": 60}}
-    question = {"applications": 2, "seed": 1, "seconds": 20.0, "together": 1, "floods": True}
+    calm, busy = ({"n": 100, "p50_ms": 38.0, "p95_ms": p95, "p99_ms": 60.0} for p95 in (47.0, 49.0))
+    alone = {"all": busy, "undisturbed": calm, "core_wait_ms": 0.5}
+    flooded = {"sent": 200, "missed": 1, "all": busy, "undisturbed": {"n": 0}, "core_wait_ms": 0.5}
+    one = {"kind": "compute", "tasks": 1, "reckoned": model, "alone": alone, "reserved": flooded}
+    other = one | {"alone": alone | {"all": calm}, "plain": {"sent": 100, "missed": 60}}
+    question = {"applications": 2, "seed": 1, "seconds": 20.0, "largest": 8000, "together": 1, "floods": True}
     results = {"question": question, "applications": {"app01": one, "app02": other}}
     aims, each = REPORT.tables(results)
-    assert [row[2] for row in aims.rows] == ["1 of 2", "0.5% of 400", "2 of 2", "60.0% of 100", "0 of 1"]
-    assert [row[7] for row in each.rows] == ["no", "yes"]
+    assert [row[2] for row in aims.rows] == [
+        "1 of 2", "2 of 2", "0.5% of 400", "2 of 2", "0 of 2", "0 of 0", "60.0% of 100", "0 of 1",
+    ]  # fmt: skip
+    assert [row[5] for row in each.rows] == ["1.23 *", "1.18"]
     assert REPORT.draw(results, tmp_path) == ["applications.png", "applications.pdf"]

@@ -53,3 +53,12 @@ def test_percentiles_are_of_the_latest_answers() -> None:
         told.answered(number, 100.0 if number < KEPT else 1.0)
     assert told.report()["p99_ms"] == 1.0
     assert told.report()["answers"] == 2 * KEPT
+
+
+def test_answers_are_told_one_by_one_once() -> None:
+    found = Latencies(None)
+    found.asked(1, 10.0)
+    found.answered(1, 35.5)
+    found.answered(1, 36.0)
+    assert found.fresh() == [(35.5, 25.5)]
+    assert found.fresh() == []

@@ -30,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         members = peers.from_environment(os.environ)
         duties = duties_of(members.me.task, os.environ)
-        worker = Worker(duties, members, lambda told: _line({"progress": told}), options.seconds, options.seed)
+        tell_answers = (lambda told: _line({"answers": told})) if options.answers else None
+        worker = Worker(
+            duties, members, lambda told: _line({"progress": told}), options.seconds, options.seed, tell_answers
+        )
     except peers.BadEnvironment as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return 2
@@ -52,6 +55,11 @@ def _parser() -> argparse.ArgumentParser:
         help="how long a sender sends; the others end with the last of them (default: until it is stopped)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the times between requests (default: %(default)s)")
+    parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="print each answer, too: when it came, by a clock of the machine, and what it took, in ms",
+    )
     return parser
 
 

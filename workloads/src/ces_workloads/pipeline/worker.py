@@ -31,7 +31,7 @@ def _now_ms() -> float:
 
 class Worker:
     """Runs until each sender whose requests come here has ended; a sender ends after ``seconds``, None for never.
-    ``tell``: is called with what is told as progress."""
+    ``tell``: is called with what is told as progress; ``tell_answers``: with the answers since it was called last."""
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Worker:
         tell: Callable[[dict[str, Any]], None],
         seconds: float | None,
         seed: int,
+        tell_answers: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._duties, self._members, self._tell, self._seconds, self._seed = duties, members, tell, seconds, seed
+        self._tell_answers = tell_answers
         self._burn = burner(duties.work_us, duties.work_class)
         self._outgoing = Outgoing({peer.task: peer for peer in members.peers})
         self._todo: queue.Queue[Frame] = queue.Queue()
@@ -61,6 +63,7 @@ class Worker:
         while not self._all_ended():
             time.sleep(REPORT_S)
             self._tell(self.report())
+            self._say_answers()
             if (
                 self._seconds is None
                 or not self._complete
@@ -71,6 +74,7 @@ class Worker:
             if time.monotonic() >= until:
                 break
         self._end()
+        self._say_answers()
         server.close()
         return self.report()
 
@@ -80,6 +84,14 @@ class Worker:
                 each.give_up(_now_ms())
             told = {name: each.report() for name, each in self._latencies.items()}
             return ({"requests": told} if told else {}) | {"served": self._served}
+
+    def _say_answers(self) -> None:
+        if self._tell_answers is None:
+            return
+        with self._lock:
+            fresh = {name: told for name, each in self._latencies.items() if (told := each.fresh())}
+        if fresh:
+            self._tell_answers(fresh)
 
     def _end(self) -> None:
         """Send no more; what is on its way may still arrive."""
