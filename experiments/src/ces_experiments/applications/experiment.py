@@ -16,9 +16,20 @@ from ces_client import Client
 from ces_common.jobfile import JobFile
 from ces_common.states import JOB_OVER, JobState
 from ces_experiments.applications.draw import LARGEST, SITES, applications, topology
-from ces_experiments.applications.judge import Answer, Counts, answers, calm, missed, reckoned, times, told, waiting
+from ces_experiments.applications.judge import (
+    Answer,
+    Counts,
+    answers,
+    missed,
+    reckoned,
+    times,
+    told,
+    undisturbed,
+    waiting,
+)
 from ces_experiments.applications.plain import plain_links
 from ces_experiments.applications.waits import Span, watched
+from ces_experiments.applications.wires import added
 from ces_experiments.common.conditions import settled, wait_for
 from ces_experiments.common.console import told as told_of
 from ces_experiments.common.emulated import emulated
@@ -35,8 +46,10 @@ SETTLE_S = 2.0
 AFTER_S = 25.0
 """How long it is waited at most, after a flood, for answers that are still on their way; what has none by then is
 lost by the senders' own count."""
-PATIENCE = 2
-"""So many times the seconds it is waited for that many undisturbed ones."""
+ENOUGH = 100
+"""Undisturbed answers that are waited for, ``PATIENCE`` times the seconds at most."""
+PATIENCE = 3
+LOOK_S = 3.0
 ON_THEIR_WAY = 2
 """Requests that are under way at most when nothing holds them up."""
 
@@ -85,10 +98,6 @@ class Running:
     def answers(self) -> list[Answer]:
         """All so far."""
         return answers(self._client.jobs.logs(self.id, "user-0"))
-
-    def undisturbed(self, spans: Sequence[Span]) -> float:
-        """For how many seconds of these it was."""
-        return sum(end - begun for begun, end, _ in calm(spans, self.rate)) / 1000
 
     def reckoned(self) -> dict[str, Any]:
         return reckoned(self._client.jobs.plan(self.id), self.file, topology())
@@ -149,12 +158,12 @@ def _counts(running: Running) -> dict[str, Any]:
 
 def _alone(batch: Sequence[Running], seconds: float) -> list[dict[str, Any]]:
     with _watched(batch) as spans:
-        lasted = 0.0
-        while lasted < PATIENCE * seconds and not all(
-            each.undisturbed(seen) >= seconds for each, seen in zip(batch, spans, strict=True)
-        ):
-            time.sleep(1.0)
-            lasted += 1.0
+        begun = time.monotonic()
+        while (lasted := time.monotonic() - begun) < PATIENCE * seconds:
+            time.sleep(LOOK_S)
+            seen = zip(batch, spans, strict=True)
+            if lasted >= seconds and all(len(undisturbed(each.answers(), told)) >= ENOUGH for each, told in seen):
+                break
     return _times(batch, spans)
 
 
@@ -183,7 +192,7 @@ def _watched(batch: Sequence[Running]) -> Iterator[list[list[Span]]]:
 
 def _times(batch: Sequence[Running], spans: Sequence[Sequence[Span]]) -> list[dict[str, Any]]:
     time.sleep(SETTLE_S)  # until the last answers are told
-    return [times(each.answers(), seen, each.rate) for each, seen in zip(batch, spans, strict=True)]
+    return [times(each.answers(), seen) for each, seen in zip(batch, spans, strict=True)]
 
 
 def _missed_since(before: Sequence[Counts], batch: Sequence[Running]) -> list[dict[str, int]]:
@@ -240,6 +249,7 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
         raise TestbedError(f"ces bench applications shapes real links: {reason}")
     if (reason := why_no_taps()) is not None:
         raise TestbedError(f"ces bench applications needs wires with delays: {reason}")
+    wires = added()
     step, started = told_of(progress, question.applications), time.monotonic()
     done: dict[str, Any] = {}
     with closing(runs(question)) as measured:
@@ -247,5 +257,10 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
             done[name] = found
             step(name)
             yield Found(
-                {"question": asdict(question), "applications": done, "took_s": round(time.monotonic() - started)}
+                {
+                    "question": asdict(question),
+                    "wires": wires,
+                    "applications": done,
+                    "took_s": round(time.monotonic() - started),
+                }
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -16,8 +17,8 @@ FACTOR, SPARE_MS = 1.15, 2.0
 """A measured p95 is as reckoned up to so many times the model's time and so much more."""
 
 WAIT_MS = 1.0
-"""An application is undisturbed while its tasks, all together, wait for a core no longer than this for each request:
-half of what a p95 may be above the model's time anyway."""
+"""A request is undisturbed if its application's tasks, all together, waited for a core no longer than this while it was
+on its way: half of what a p95 may be above the model's time anyway."""
 
 Counts = Mapping[str, int]
 Answer = tuple[float, float]
@@ -77,24 +78,31 @@ def answers(lines: Iterable[str]) -> list[Answer]:
     return found
 
 
-def times(given: Sequence[Answer], spans: Sequence[Span], rate: float) -> dict[str, Any]:
-    """Percentiles of the answers to requests sent and answered within the spans: of all, and of those while the
-    application was undisturbed. ``core_wait_ms``: what its tasks waited for a core, for each request."""
-    within = [each for each in given if spans and each[0] - each[1] >= spans[0][0] and each[0] <= spans[-1][1]]
-    left = calm(spans, rate)
-    busy = [span for span in spans if span not in left]
-    undisturbed = [took for at, took in within if not any(begun < at and at - took < end for begun, end, _ in busy)]
-    lasted_s = sum(end - begun for begun, end, _ in spans) / 1000
+def times(given: Sequence[Answer], spans: Sequence[Span]) -> dict[str, Any]:
+    """Percentiles of the answers to requests sent and answered within the spans: of all, and of those that were
+    undisturbed. ``core_wait_ms``: what the tasks waited for a core, for each answer."""
+    within = _within(given, spans)
     return {
-        "all": _percentiles([took for _, took in within]),
-        "undisturbed": _percentiles(undisturbed),
-        "core_wait_ms": sum(waited for *_, waited in spans) / max(1e-9, lasted_s * rate),
+        "all": _percentiles(took for _, took in within),
+        "undisturbed": _percentiles(took for _, took in undisturbed(given, spans)),
+        "core_wait_ms": sum(waited for *_, waited in spans) / max(1, len(within)),
     }
 
 
-def calm(spans: Iterable[Span], rate: float) -> list[Span]:
-    """Those in which an application with so many requests a second was undisturbed."""
-    return [span for span in spans if span[2] <= WAIT_MS * rate * (span[1] - span[0]) / 1000]
+def undisturbed(given: Iterable[Answer], spans: Sequence[Span]) -> list[Answer]:
+    """Of the requests sent and answered within the spans, those while nobody waited for a core for long. They are told
+    by the waiting alone, never by what they took."""
+    begins, ends = [begun for begun, *_ in spans], [end for _, end, _ in spans]
+    found = []
+    for at, took in _within(given, spans):
+        meanwhile = spans[bisect_right(ends, at - took) : bisect_left(begins, at)]
+        if sum(waited for *_, waited in meanwhile) <= WAIT_MS:
+            found.append((at, took))
+    return found
+
+
+def _within(given: Iterable[Answer], spans: Sequence[Span]) -> list[Answer]:
+    return [each for each in given if spans and each[0] - each[1] >= spans[0][0] and each[0] <= spans[-1][1]]
 
 
 def _percentiles(values: Iterable[float]) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ces_experiments.applications.experiment import Question, measure
 from ces_experiments.applications.judge import FACTOR, SPARE_MS, as_reckoned
+from ces_experiments.applications.wires import DELAY_MS
 from ces_experiments.common import plots
 from ces_experiments.common.command import Experiment
 from ces_experiments.common.plots import COLOURS
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_MISSED = 0.01
-ENOUGH = 40
+ENOUGH = 20
 """Answers that a p95 is told of."""
 BOUND = f"{FACTOR:g} x model + {SPARE_MS:g} ms"
 
@@ -30,15 +31,29 @@ def describe(question: Mapping[str, Any]) -> str:
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
-    """What was aimed at, then each application."""
-    return [_aims(results), _each(results)]
+    """What was aimed at, each application, and the wires."""
+    return [_aims(results), _each(results), _wires(results["wires"])]
+
+
+def _wires(found: Sequence[Mapping[str, Any]]) -> Grid:
+    rows = [
+        [
+            f"{each['beside'] / 1e6:g} Mbit/s" if each["beside"] else "nothing",
+            *(f"{each[key]:.2f}" for key in ("p50_ms", "p95_ms", "p99_ms", "most_ms")),
+            f"{each['n']}, {each['lost']}",
+            f"{100 * each['core']:.0f} %",
+        ]
+        for each in found
+    ]
+    columns = ("beside", "p50, ms", "p95, ms", "p99, ms", "most, ms", "n, lost", "of a core")
+    return Grid(f"What a wire of {DELAY_MS} ms adds to its delay, one way, and what it takes.", columns, rows)
 
 
 def _aims(results: Mapping[str, Any]) -> Grid:
     found = results["applications"].values()
     rows = [
         [f"p95 at most {BOUND}, of all answers", "all", _kept(found, "alone", "all")],
-        ["... of answers while undisturbed", "all", _kept(found, "alone", "undisturbed")],
+        ["... of undisturbed answers", "all", _kept(found, "alone", "undisturbed")],
     ]
     for key, what, aim in (
         ("reserved", "deadlines missed in a flood", f"at most {MOST_MISSED:.0%}"),
@@ -51,7 +66,7 @@ def _aims(results: Mapping[str, Any]) -> Grid:
             rows.append([f"... applications with at most {MOST_MISSED:.0%}", "", f"{kept} of {len(flooded)}"])
         if flooded and key == "reserved":
             rows.append([f"p95 in that flood at most {BOUND}, of all answers", "", _kept(found, key, "all")])
-            rows.append(["... of answers while undisturbed", "", _kept(found, key, "undisturbed")])
+            rows.append(["... of undisturbed answers", "", _kept(found, key, "undisturbed")])
     title = f"What was aimed at, and what was measured; {describe(results['question'])}."
     return Grid(title, ("what", "aim", "measured"), rows)
 

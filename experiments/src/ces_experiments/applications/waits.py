@@ -13,7 +13,7 @@ Span = tuple[float, float, float]
 """Begin and end on a steady clock, and for how long threads waited meanwhile, all ms together."""
 
 PROC = Path("/proc")
-LOOK_S = 0.5
+LOOK_S = 0.05
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanView, TaskView
 from ces_experiments.applications.draw import SITES, applications, topology
-from ces_experiments.applications.judge import answers, as_reckoned, calm, missed, reckoned, times, told, waiting
+from ces_experiments.applications.judge import answers, as_reckoned, missed, reckoned, times, told, undisturbed, waiting
 from ces_experiments.applications.report import REPORT
 
 BEFORE = {"sent": 100, "answers": 97, "late": 1, "lost": 1}
@@ -60,16 +60,16 @@ def test_counts_between_two_reports() -> None:
     assert not as_reckoned(25.1, 20.0)
 
 
-def test_answers_while_the_tasks_waited_for_a_core_are_told_apart() -> None:
-    lines = ['{"progress": {}}', '{"answers": {"ask": [[1020.0, 20.0], [1490.0, 30.0]]}}', "no JSON"]
-    given = [*answers(lines), (1510.0, 50.0), (2090.0, 60.0), (3000.0, 20.0)]
-    spans = [(1000.0, 1500.0, 4.0), (1500.0, 2000.0, 6.0), (2000.0, 2100.0, 0.0)]
-    found = times(given, spans, rate=10)
-    assert found["all"] == {"n": 4, "p50_ms": 30.0, "p95_ms": 60.0, "p99_ms": 60.0}
+def test_answers_during_which_nobody_waited_for_a_core_are_told_apart() -> None:
+    lines = ['{"progress": {}}', '{"answers": {"ask": [[1020.0, 20.0], [1090.0, 30.0]]}}', "no JSON"]
+    given = [*answers(lines), (1110.0, 30.0), (1240.0, 30.0), (3000.0, 20.0)]
+    spans = [(1000.0, 1100.0, 0.4), (1100.0, 1200.0, 0.7), (1200.0, 1300.0, 0.0)]
+    found = times(given, spans)
+    assert found["all"] == {"n": 4, "p50_ms": 30.0, "p95_ms": 30.0, "p99_ms": 30.0}
+    assert undisturbed(given, spans) == [given[0], given[1], given[3]]
     assert found["undisturbed"]["n"] == 3
-    assert found["undisturbed"]["p95_ms"] == 60.0
-    assert found["core_wait_ms"] == pytest.approx(10 / 11)
-    assert calm(spans, rate=10) == [spans[0], spans[2]]
+    assert found["core_wait_ms"] == pytest.approx(1.1 / 4)
+    assert undisturbed(given, []) == []
 
 
 @pytest.mark.parametrize("wrapped", [lambda line: line, lambda line: {"progress": line}, lambda line: {"result": line}])
@@ -91,8 +91,8 @@ def test_tables_and_a_picture_are_made_of_results(tmp_path: Path) -> None:
     one = {"kind": "compute", "tasks": 1, "reckoned": model, "alone": alone, "reserved": flooded}
     other = one | {"alone": alone | {"all": calm}, "plain": {"sent": 100, "missed": 60}}
     question = {"applications": 2, "seed": 1, "seconds": 20.0, "largest": 8000, "together": 1, "floods": True}
-    results = {"question": question, "applications": {"app01": one, "app02": other}}
-    aims, each = REPORT.tables(results)
+    results = {"question": question, "wires": [], "applications": {"app01": one, "app02": other}}
+    aims, each, _ = REPORT.tables(results)
     assert [row[2] for row in aims.rows] == [
         "1 of 2", "2 of 2", "0.5% of 400", "2 of 2", "0 of 2", "0 of 0", "60.0% of 100", "0 of 1",
     ]  # fmt: skip
