@@ -16,9 +16,9 @@ from ces_testbed.topology import Topology
 FACTOR, SPARE_MS = 1.15, 2.0
 """A measured p95 is as reckoned up to so many times the model's time and so much more."""
 
-WAIT_MS = 1.0
+WAIT_MS = SPARE_MS
 """A request is undisturbed if its application's tasks, all together, waited for a core no longer than this while it was
-on its way: half of what a p95 may be above the model's time anyway."""
+on its way: so much a p95 may be above the model's time anyway."""
 
 Counts = Mapping[str, int]
 Answer = tuple[float, float]

@@ -63,12 +63,12 @@ def test_counts_between_two_reports() -> None:
 def test_answers_during_which_nobody_waited_for_a_core_are_told_apart() -> None:
     lines = ['{"progress": {}}', '{"answers": {"ask": [[1020.0, 20.0], [1090.0, 30.0]]}}', "no JSON"]
     given = [*answers(lines), (1110.0, 30.0), (1240.0, 30.0), (3000.0, 20.0)]
-    spans = [(1000.0, 1100.0, 0.4), (1100.0, 1200.0, 0.7), (1200.0, 1300.0, 0.0)]
+    spans = [(1000.0, 1100.0, 0.8), (1100.0, 1200.0, 1.4), (1200.0, 1300.0, 0.0)]
     found = times(given, spans)
     assert found["all"] == {"n": 4, "p50_ms": 30.0, "p95_ms": 30.0, "p99_ms": 30.0}
     assert undisturbed(given, spans) == [given[0], given[1], given[3]]
     assert found["undisturbed"]["n"] == 3
-    assert found["core_wait_ms"] == pytest.approx(1.1 / 4)
+    assert found["core_wait_ms"] == pytest.approx(2.2 / 4)
     assert undisturbed(given, []) == []
 
 
