@@ -48,7 +48,7 @@ AFTER_S = 25.0
 lost by the senders' own count."""
 ENOUGH = 100
 """Undisturbed answers that are waited for, ``PATIENCE`` times the seconds at most."""
-PATIENCE = 3
+PATIENCE = 2
 LOOK_S = 3.0
 ON_THEIR_WAY = 2
 """Requests that are under way at most when nothing holds them up."""
@@ -138,8 +138,7 @@ def _flooded(client: Client) -> Iterator[None]:
         wait_for(floods, "the flood runs")
         time.sleep(SETTLE_S)
         yield
-        if not floods():
-            raise TestbedError("the flood did not last")
+        wait_for(floods, "the flood lasted")  # agents that stood still tell of it a little later
     finally:
         if client.jobs.get(job).state not in JOB_OVER:
             client.jobs.cancel(job)
