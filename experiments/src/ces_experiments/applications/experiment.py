@@ -219,27 +219,36 @@ def _batch(client: Client, files: Sequence[dict[str, Any]]) -> Iterator[list[Run
 
 
 def runs(question: Question) -> Generator[tuple[str, dict[str, Any]]]:
-    """The name of each application with what was found of it. Raises TestbedError."""
+    """The name of each application with what was found of it, or why nothing was. Raises TestbedError."""
     files = applications(question.seed, question.applications, question.largest)
     with emulated("apps", topology()) as cluster, cluster.client() as client:
         for first in range(0, len(files), question.together):
-            with _batch(client, files[first : first + question.together]) as batch:
-                alone = _alone(batch, question.seconds)
-                flooded = _flood_both(cluster, client, batch, question.seconds) if question.floods else {}
-                found = [
-                    {
-                        "kind": each.file["kind"],
-                        "tasks": len(each.file["tasks"]) - 1,
-                        "rate": each.rate,
-                        "reckoned": each.reckoned(),
-                        "alone": calm,
-                        "load": round(os.getloadavg()[0], 2),
-                    }
-                    | {way: each_of[place] for way, each_of in flooded.items()}
-                    for place, (each, calm) in enumerate(zip(batch, alone, strict=True))
-                ]
-            for each, one in zip(batch, found, strict=True):
-                yield each.file["name"], one
+            group = files[first : first + question.together]
+            try:
+                found = _found(cluster, client, group, question)
+            except TestbedError as error:
+                found = [{"failed": str(error)} for _ in group]
+            yield from zip((file["name"] for file in group), found, strict=True)
+
+
+def _found(
+    cluster: Cluster, client: Client, files: Sequence[dict[str, Any]], question: Question
+) -> list[dict[str, Any]]:
+    with _batch(client, files) as batch:
+        alone = _alone(batch, question.seconds)
+        flooded = _flood_both(cluster, client, batch, question.seconds) if question.floods else {}
+        return [
+            {
+                "kind": each.file["kind"],
+                "tasks": len(each.file["tasks"]) - 1,
+                "rate": each.rate,
+                "reckoned": each.reckoned(),
+                "alone": calm,
+                "load": round(os.getloadavg()[0], 2),
+            }
+            | {way: each_of[place] for way, each_of in flooded.items()}
+            for place, (each, calm) in enumerate(zip(batch, alone, strict=True))
+        ]
 
 
 def measure(question: Question, progress: Progress) -> Iterator[Found]:
@@ -251,15 +260,20 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
     wires = added()
     step, started = told_of(progress, question.applications), time.monotonic()
     done: dict[str, Any] = {}
+    failed: dict[str, str] = {}
     with closing(runs(question)) as measured:
         for name, found in measured:
-            done[name] = found
+            if "failed" in found:
+                failed[name] = found["failed"]
+            else:
+                done[name] = found
             step(name)
             yield Found(
                 {
                     "question": asdict(question),
                     "wires": wires,
                     "applications": done,
+                    "failed": failed,
                     "took_s": round(time.monotonic() - started),
                 }
             )

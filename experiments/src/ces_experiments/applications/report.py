@@ -67,6 +67,8 @@ def _aims(results: Mapping[str, Any]) -> Grid:
         if flooded and key == "reserved":
             rows.append([f"p95 in that flood at most {BOUND}, of all answers", "", _kept(found, key, "all")])
             rows.append(["... of undisturbed answers", "", _kept(found, key, "undisturbed")])
+    if results["failed"]:
+        rows.append(["applications that could not be measured", "none", ", ".join(results["failed"])])
     title = f"What was aimed at, and what was measured; {describe(results['question'])}."
     return Grid(title, ("what", "aim", "measured"), rows)
 

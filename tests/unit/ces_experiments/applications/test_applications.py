@@ -91,7 +91,7 @@ def test_tables_and_a_picture_are_made_of_results(tmp_path: Path) -> None:
     one = {"kind": "compute", "tasks": 1, "reckoned": model, "alone": alone, "reserved": flooded}
     other = one | {"alone": alone | {"all": calm}, "plain": {"sent": 100, "missed": 60}}
     question = {"applications": 2, "seed": 1, "seconds": 20.0, "largest": 8000, "together": 1, "floods": True}
-    results = {"question": question, "wires": [], "applications": {"app01": one, "app02": other}}
+    results = {"question": question, "wires": [], "failed": {}, "applications": {"app01": one, "app02": other}}
     aims, each, _ = REPORT.tables(results)
     assert [row[2] for row in aims.rows] == [
         "1 of 2", "2 of 2", "0.5% of 400", "2 of 2", "0 of 2", "0 of 0", "60.0% of 100", "0 of 1",
