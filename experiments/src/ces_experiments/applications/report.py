@@ -15,6 +15,7 @@ from ces_experiments.common.report import Report
 from ces_experiments.common.results import Grid
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_MISSED = 0.01
@@ -89,7 +90,7 @@ def _each(results: Mapping[str, Any]) -> Grid:
         model, alone = each["reckoned"], each["alone"]
         rows.append(
             [
-                f"{name}, {each['kind']}, {each['tasks']} tasks",
+                f"{name}, {each['kind']}, {each['tasks']} task{'s' if each['tasks'] > 1 else ''}",
                 f"{model['wires_ms']:.1f} + {model['messages_ms']:.1f} + {model['work_ms']:.1f}",
                 f"{model['time_ms']:.1f}",
                 f"{model['deadline_ms']:.0f}{' hard' if model['hard'] else ''}",
@@ -127,27 +128,33 @@ def _share(count: int, of: int) -> str:
 def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
     """Measured p95 over the model's time, and the shares of deadlines missed in floods."""
     found = list(results["applications"].values())
-    figure, [[times, floods]] = plots.panels(1, 2, width=4.4, height=3.4)
+    flooded = [each for each in found if each.get("reserved") and each.get("plain")]
+    figure, [axes] = plots.panels(1, 2 if flooded else 1, width=4.4, height=3.4)
+    _times(axes[0], found)
+    if flooded:
+        _floods(axes[1], flooded)
+    return {"applications.png": plots.caption(figure, describe(results["question"]))}
+
+
+def _times(axis: Axes, found: Sequence[Mapping[str, Any]]) -> None:
     most = 1.1 * max(each["reckoned"]["time_ms"] for each in found)
-    times.plot([0, most], [SPARE_MS, FACTOR * most + SPARE_MS], "--", color="#888888", label=BOUND)
+    axis.plot([0, most], [SPARE_MS, FACTOR * most + SPARE_MS], "--", color="#888888", label=BOUND)
     for colour, (which, label) in zip(COLOURS, (("undisturbed", "p95, undisturbed"), ("all", "p95")), strict=False):
         told = [(each["reckoned"]["time_ms"], each["alone"][which]) for each in found]
         points = [(time_ms, each["p95_ms"]) for time_ms, each in told if each["n"] >= ENOUGH]
-        times.plot([x for x, _ in points], [y for _, y in points], "o", color=colour, markersize=4, label=label)
-    times.set(xlabel="model, ms", ylabel="measured, ms", title="alone")
-    times.legend(fontsize=7)
-    for colour, (key, label) in zip(
-        COLOURS, (("reserved", "with reservations"), ("plain", "one queue on each link")), strict=False
-    ):
-        flooded = [each[key] for each in found if each.get(key)]
-        shares = sorted(100 * each["missed"] / max(1, each["sent"]) for each in flooded)
-        if shares:
-            floods.plot(range(1, len(shares) + 1), shares, "o-", color=colour, markersize=4, label=label)
-    floods.axhline(100 * MOST_MISSED, color="#888888", linestyle="--")
-    floods.set(xlabel="applications, least first", ylabel="deadlines missed, %", title="in a flood")
-    if floods.get_legend_handles_labels()[0]:
-        floods.legend(fontsize=7)
-    return {"applications.png": plots.caption(figure, describe(results["question"]))}
+        axis.plot([x for x, _ in points], [y for _, y in points], "o", color=colour, markersize=4, label=label)
+    axis.set(xlabel="model, ms", ylabel="measured, ms", title="alone")
+    axis.legend(fontsize=7)
+
+
+def _floods(axis: Axes, flooded: Sequence[Mapping[str, Any]]) -> None:
+    ways = (("reserved", "with reservations"), ("plain", "one queue on each link"))
+    for colour, (key, label) in zip(COLOURS, ways, strict=False):
+        shares = sorted(100 * each[key]["missed"] / max(1, each[key]["sent"]) for each in flooded)
+        axis.plot(range(1, len(shares) + 1), shares, "o-", color=colour, markersize=4, label=label)
+    axis.axhline(100 * MOST_MISSED, color="#888888", linestyle="--")
+    axis.set(xlabel="applications, least first", ylabel="deadlines missed, %", title="in a flood")
+    axis.legend(fontsize=7)
 
 
 REPORT = Report(tables, pictures)
