@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ces_experiments.amounts import report as amounts_report
+from ces_experiments.applications import report as applications_report
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import provenance
 from ces_experiments.dashboard import report as dashboard_report
@@ -54,6 +55,7 @@ REPORTS: dict[str, Report] = {
     "latency": latency_report.REPORT,
     "energy": energy_report.REPORT,
     "users": users_report.REPORT,
+    "applications": applications_report.REPORT,
     "gpus": fgd_report.REPORT,
     "gpu-clusters": clusters_report.REPORT,
     "gpu-mix": gpu_mix_report.REPORT,

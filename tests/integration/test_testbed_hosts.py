@@ -11,9 +11,11 @@ import pytest
 from waiting import wait_for
 
 from ces_common.names import link_device
+from ces_testbed.delay_keeper import keeps_delays
 from ces_testbed.errors import TestbedError
 from ces_testbed.hosts import Hosts, clusters, remove_hosts, traces
 from ces_testbed.netlink import namespaces, routing, set_up
+from ces_testbed.taps import why_no_taps
 from ces_testbed.topology import parse_topology
 
 pytestmark = pytest.mark.needs("root")
@@ -136,15 +138,70 @@ def test_up_follows_a_changed_topology(hosts: Hosts) -> None:
 
 
 def test_a_wire_carries_tcp_until_it_is_cut(hosts: Hosts) -> None:
-    for node, peer, address in (("a", "b", "10.99.0.1"), ("b", "a", "10.99.0.2")):
-        with routing(hosts.data_plane(node)) as ip:
-            ip.addr("add", index=ip.link_lookup(ifname=link_device(peer))[0], address=address, prefixlen=24)
+    addressed(hosts)
     ends = hosts.data_plane("b"), "10.99.0.2", hosts.data_plane("a")
     assert talk(*ends) == "hello"
     hosts.cut("a", "b")
     assert talk(*ends, wait_s=0.5) == ""
     hosts.mend("b", "a")
     assert talk(*ends) == "hello"
+
+
+DELAYED = """
+nodes: [{name: a, cpu: 1, memory: 1Gi}, {name: b, cpu: 1, memory: 1Gi}]
+links: [{src: a, dst: b, bandwidth: 10Mbit, delay: 10ms}]
+"""
+ECHO = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+    here.bind((sys.argv[1], 7))
+    print("bound", flush=True)
+    while True:
+        here.sendto(*here.recvfrom(100))
+"""
+ASK = """
+import socket, sys, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+    here.settimeout(5)
+    here.connect((sys.argv[1], 7))
+    for _ in range(5):
+        sent = time.monotonic()
+        here.send(b"x")
+        here.recv(100)
+        print(time.monotonic() - sent)
+"""
+
+
+def addressed(hosts: Hosts) -> None:
+    for node, peer, address in (("a", "b", "10.99.0.1"), ("b", "a", "10.99.0.2")):
+        with routing(hosts.data_plane(node)) as ip:
+            ip.addr("add", index=ip.link_lookup(ifname=link_device(peer))[0], address=address, prefixlen=24)
+
+
+@pytest.mark.skipif(why_no_taps() is not None, reason="needs /dev/net/tun")
+def test_a_wire_with_a_delay_holds_what_it_carries_and_goes_with_the_hosts(cluster: str) -> None:
+    hosts = Hosts(cluster, parse_topology(DELAYED, "test"))
+    try:
+        hosts.up()
+        (keeper,) = keeps_delays(cluster)
+        addressed(hosts)
+        entered = [sys.executable, "-m", "ces_testbed.enter", hosts.data_plane("b"), sys.executable, "-c", ECHO]
+        with subprocess.Popen([*entered, "10.99.0.2"], stdout=subprocess.PIPE, text=True) as echoing:
+            assert echoing.stdout is not None
+            echoing.stdout.readline()
+            took = [float(line) for line in inside(hosts.data_plane("a"), ASK, "10.99.0.2").stdout.split()]
+            echoing.kill()
+        assert len(took) == 5
+        assert min(took) >= 0.020
+        hosts.up()
+        assert keeps_delays(cluster) == [keeper]
+        hosts.tear("b", "a")
+        wait_for(lambda: not keeps_delays(cluster), "without a device there is no wire")
+        hosts.up()
+        assert keeps_delays(cluster)
+    finally:
+        hosts.down()
+    assert keeps_delays(cluster) == traces(cluster) == []
 
 
 def test_a_partition_cuts_a_host_off_and_healing_joins_it_again(hosts: Hosts) -> None:

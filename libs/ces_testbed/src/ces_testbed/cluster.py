@@ -188,6 +188,8 @@ class Cluster:
             self._hosts.up()
             host = self._hosts.gateway
             self._report("hosts", len(nodes), len(nodes))
+            if self._hosts.delays:
+                self._remark(self._hosts.delays)
         had = self._addresses
         if had is not None and had.host != host:
             raise StartFailed(f"its services listened on {had.host}, which is not to be had again: {host} is now")

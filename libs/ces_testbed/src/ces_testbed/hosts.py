@@ -27,6 +27,8 @@ from ces_testbed.addressing import (
     management_device,
     namespace_prefix,
 )
+from ces_testbed.delay_keeper import end_delays, keeps_delays, start_delays
+from ces_testbed.delays import delayed_wires
 from ces_testbed.errors import TestbedError
 from ces_testbed.netlink import (
     addresses,
@@ -37,12 +39,14 @@ from ces_testbed.netlink import (
     ensure_namespace,
     exclusively,
     index_of,
+    kind_of,
     namespaces,
     networks_in_use,
     remove_namespace,
     routing,
     set_up,
 )
+from ces_testbed.taps import KIND, make_tap, why_no_taps
 from ces_testbed.topology import DATA_PLANE_SUFFIX, Topology
 
 
@@ -53,6 +57,18 @@ class Hosts:
         self.cluster = check_cluster(cluster)
         self.topology = topology
         self._subnet: IPv4Network | None = None
+        self._undelayed = why_no_taps()
+        self._delayed = {} if self._undelayed else delayed_wires(cluster, topology)
+
+    @property
+    def delays(self) -> str | None:
+        """How the delays of its wires are made, for its users; None where no wire has one."""
+        count = len(delayed_wires(self.cluster, self.topology))
+        if not count:
+            return None
+        if self._undelayed is not None:
+            return f"{count} wires have a delay in the topology, but none is made: {self._undelayed}"
+        return f"the delays of {count} wires are made by a program (TAP devices)"
 
     @property
     def gateway(self) -> str:
@@ -95,10 +111,10 @@ class Hosts:
                 ensure_namespace(space)
             for device, node in ports.items():
                 self._ensure_cable(ip, device, node)
-            for a, b in self.topology.wires:
-                self._ensure_wire(ip, a, b)
+            made = [wire for wire in self.topology.wires if self._ensure_wire(ip, *wire)]
         for each in self.topology.nodes:
             self._remove_stale_wires(each.name)
+        start_delays(self.cluster, list(self._delayed.values()), again=any(wire in self._delayed for wire in made))
 
     def down(self) -> None:
         remove_hosts(self.cluster)
@@ -117,8 +133,9 @@ class Hosts:
 
     def tear(self, a: str, b: str) -> None:
         """Take a wire between two hosts away, with the devices at its ends; ``up`` brings it back."""
-        with routing(self.data_plane(a)) as ip:
-            delete_device(ip, link_device(b))
+        for node, peer in ((a, b), (b, a)):
+            with routing(self.data_plane(node)) as ip:
+                delete_device(ip, link_device(peer))
 
     def mend(self, a: str, b: str) -> None:
         self._set_wire(a, b, up=True)
@@ -174,17 +191,25 @@ class Hosts:
             ensure_address(host, index, host_address(self._known_subnet(), self._index(node)))
             set_up(host, HOST_DEVICE)
 
-    def _ensure_wire(self, ip: IPRoute, a: str, b: str) -> None:
+    def _ensure_wire(self, ip: IPRoute, a: str, b: str) -> bool:
+        """Whether it had to be made."""
         a_space, b_space = data_plane(self.cluster, a), data_plane(self.cluster, b)
         a_device, b_device = link_device(b), link_device(a)
+        kind = KIND if (a, b) in self._delayed else "veth"
         with routing(a_space) as one, routing(b_space) as other:
-            if index_of(one, a_device) is None or index_of(other, b_device) is None:
+            missing = {kind_of(one, a_device), kind_of(other, b_device)} != {kind}
+            if missing:
                 delete_device(one, a_device)
                 delete_device(other, b_device)
-                peer = {"ifname": b_device, "net_ns_fd": b_space}
-                ip.link("add", ifname=a_device, kind="veth", net_ns_fd=a_space, peer=peer)
+                if kind == KIND:
+                    make_tap(a_space, a_device)
+                    make_tap(b_space, b_device)
+                else:
+                    peer = {"ifname": b_device, "net_ns_fd": b_space}
+                    ip.link("add", ifname=a_device, kind=kind, net_ns_fd=a_space, peer=peer)
             set_up(one, a_device)
             set_up(other, b_device)
+        return missing
 
     def _remove_stale_wires(self, node: str) -> None:
         peers = {b if a == node else a for a, b in self.topology.wires if node in (a, b)}
@@ -212,6 +237,7 @@ def find_subnet(ip: IPRoute, cluster: str) -> IPv4Network | None:
 def remove_hosts(cluster: str) -> None:
     """Take away every namespace and device of a cluster. Whoever still runs inside must be ended first."""
     spaces = namespaces(namespace_prefix(check_cluster(cluster)))
+    end_delays(cluster)
     with routing() as ip:
         for device in devices(ip, device_prefix(cluster)):
             delete_device(ip, device)
@@ -232,9 +258,11 @@ def _host_spaces(cluster: str) -> list[str]:
 
 
 def traces(cluster: str) -> list[str]:
-    """What of a cluster is left on this machine: its namespaces and its devices in the root namespace."""
+    """What of a cluster is left on this machine: its namespaces, its devices in the root namespace, and the processes
+    that are its wires."""
     with routing() as ip:
-        return namespaces(namespace_prefix(cluster)) + devices(ip, device_prefix(cluster))
+        left = namespaces(namespace_prefix(cluster)) + devices(ip, device_prefix(cluster))
+    return left + [f"wires of process {pid}" for pid in keeps_delays(cluster)]
 
 
 def clusters() -> list[str]:

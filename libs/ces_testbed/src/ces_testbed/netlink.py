@@ -79,6 +79,16 @@ def index_of(ip: IPRoute, device: str) -> int | None:
     return found[0] if found else None
 
 
+def kind_of(ip: IPRoute, device: str) -> str | None:
+    """As the kernel calls it, such as ``veth``; None where there is no such device, or it is of no kind."""
+    index = index_of(ip, device)
+    if index is None:
+        return None
+    (link,) = ip.get_links(index)
+    info = link.get_attr("IFLA_LINKINFO")
+    return None if info is None else info.get_attr("IFLA_INFO_KIND")
+
+
 def devices(ip: IPRoute, prefix: str) -> list[str]:
     names = (link.get("ifname") for link in ip.get_links())
     return sorted(name for name in names if name and name.startswith(prefix))

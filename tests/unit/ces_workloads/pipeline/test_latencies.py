@@ -69,3 +69,12 @@ def test_what_is_asked_again_is_one_request_and_begun_when_it_was_asked_first() 
     report = told.report()
     assert (report["sent"], report["answers"], report["lost"], report["repeated"]) == (2, 2, 0, 2)
     assert report["p99_ms"] == 2100.0
+
+
+def test_answers_are_told_one_by_one_once() -> None:
+    found = Latencies(None)
+    found.asked(1, 10.0)
+    found.answered(1, 35.5)
+    found.answered(1, 36.0)
+    assert found.fresh() == [(35.5, 25.5)]
+    assert found.fresh() == []

@@ -31,7 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         members = peers.from_environment(os.environ)
         duties = duties_of(members.me.task, os.environ)
         worker = Worker(
-            duties, members, lambda told: _line({"progress": told}), options.seconds, options.seed, options.again
+            duties,
+            members,
+            lambda told: _line({"progress": told}),
+            options.seconds,
+            options.seed,
+            again=options.again,
+            tell_answers=(lambda told: _line({"answers": told})) if options.answers else None,
         )
     except peers.BadEnvironment as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
@@ -59,6 +65,11 @@ def _parser() -> argparse.ArgumentParser:
         help="ask a request without an answer again after so many seconds (default: never)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the times between requests (default: %(default)s)")
+    parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="print each answer, too: when it came, by a clock of the machine, and what it took, in ms",
+    )
     return parser
 
 

@@ -26,6 +26,7 @@ class Latencies:
         self._sent: dict[int, float] = {}  # in order
         self._last: dict[int, float] = {}  # when each was asked last
         self._latest: deque[float] = deque(maxlen=KEPT)
+        self._fresh: deque[tuple[float, float]] = deque(maxlen=KEPT)
         self.sent = self.answers = self.late = self.lost = self.repeated = 0
 
     @property
@@ -53,6 +54,7 @@ class Latencies:
         took = now_ms - begun
         self.answers += 1
         self._latest.append(took)
+        self._fresh.append((round(now_ms, 2), round(took, 2)))
         self.late += self._deadline_ms is not None and took > self._deadline_ms
 
     def give_up(self, now_ms: float) -> None:
@@ -61,6 +63,12 @@ class Latencies:
             number = next(iter(self._sent))
             del self._sent[number], self._last[number]
             self.lost += 1
+
+    def fresh(self) -> list[tuple[float, float]]:
+        """The answers since this was asked last: when each came, and how long it took."""
+        fresh = list(self._fresh)
+        self._fresh.clear()
+        return fresh
 
     def report(self) -> dict[str, float | int]:
         """Percentiles of the latest answers, where there are any, and counts since the start."""

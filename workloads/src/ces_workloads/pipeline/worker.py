@@ -31,8 +31,8 @@ def _now_ms() -> float:
 
 class Worker:
     """Runs until each sender whose requests come here has ended; a sender ends after ``seconds``, None for never.
-    ``tell``: is called with what is told as progress; ``again``: seconds after which a request without an answer is
-    asked again, None for never."""
+    ``tell``: is called with what is told as progress; ``tell_answers``: with the answers since it was called last.
+    ``again``: seconds after which a request without an answer is asked again, None for never."""
 
     def __init__(
         self,
@@ -41,10 +41,12 @@ class Worker:
         tell: Callable[[dict[str, Any]], None],
         seconds: float | None,
         seed: int,
+        *,
         again: float | None = None,
+        tell_answers: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._duties, self._members, self._tell, self._seconds, self._seed = duties, members, tell, seconds, seed
-        self._again = again
+        self._again, self._tell_answers = again, tell_answers
         self._burn = burner(duties.work_us, duties.work_class)
         self._outgoing = Outgoing({peer.task: peer for peer in members.peers})
         self._todo: queue.Queue[Frame] = queue.Queue()
@@ -65,6 +67,7 @@ class Worker:
             time.sleep(REPORT_S)
             self._tell(self.report())
             self._ask_again()
+            self._say_answers()
             if (
                 self._seconds is None
                 or not self._complete
@@ -75,6 +78,7 @@ class Worker:
             if time.monotonic() >= until:
                 break
         self._end()
+        self._say_answers()
         server.close()
         return self.report()
 
@@ -93,6 +97,14 @@ class Worker:
                 numbers = each.again(_now_ms(), self._again * 1000)
             for number in numbers:
                 self._todo.put(Frame(name, 0, number))
+
+    def _say_answers(self) -> None:
+        if self._tell_answers is None:
+            return
+        with self._lock:
+            fresh = {name: told for name, each in self._latencies.items() if (told := each.fresh())}
+        if fresh:
+            self._tell_answers(fresh)
 
     def _end(self) -> None:
         """Send no more; what is on its way may still arrive."""

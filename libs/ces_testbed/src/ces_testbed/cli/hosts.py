@@ -52,12 +52,15 @@ def hosts_up(
         for node in shape.nodes
     ]
     if output == Output.JSON:
-        show_json({"name": name, "gateway": hosts.gateway, "hosts": rows, "wires": shape.wires})
+        told = {"name": name, "gateway": hosts.gateway, "hosts": rows, "wires": shape.wires, "delays": hosts.delays}
+        show_json(told)
         return
     table = plain_table("NODE", "ADDRESS", "NAMESPACE", "DATA PLANE")
     for row in rows:
         table.add_row(*row.values())
     show(table)
+    if hosts.delays:
+        show(Text(hosts.delays))
     show(Text(f"{len(shape.wires)} wires; this machine is {hosts.gateway}. `ces testbed down` takes it all away"))
 
 

@@ -1,0 +1,1 @@
+"""Applications on emulated hosts whose wires have delays: what requests take, beside what was reckoned."""
