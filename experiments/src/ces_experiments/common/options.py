@@ -208,6 +208,10 @@ NODES = Option(
     "nodes", int | None, None, "nodes of a shape; a file brings its own",
     more=between(1, 10_000, show_default=False),
 )  # fmt: skip
+DEGREE = Option(
+    "degree", float | None, None, "wires per node of the random network, on average; as usual when left out",
+    more=between(0.1, 10_000, show_default=False),
+)  # fmt: skip
 TOPOLOGY = Option("topology", str, "random", f"{', '.join(SHAPES)}, or a GraphML file, also in CES_DATA_DIR")
 SOLVERS = Option(
     "solvers", str | None, None, "those compared, separated by commas; all but exact when left out",

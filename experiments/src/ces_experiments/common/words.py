@@ -10,7 +10,10 @@ from typing import Any
 def network(question: Mapping[str, Any]) -> str:
     """The topology and how many nodes were asked for."""
     topology, nodes = Path(question["topology"]).stem, question["nodes"]
-    return f"{topology} network" if nodes is None else f"{topology} network of {nodes} nodes"
+    if nodes is None:
+        return f"{topology} network"
+    degree = question.get("degree")
+    return f"{topology} network of {nodes} nodes" + (f" of degree {degree:g}" if degree else "")
 
 
 def limit(question: Mapping[str, Any]) -> str:

@@ -48,6 +48,8 @@ quality = command(
         options.TASKS,
         options.ROUNDS(10),
         options.SEED,
+        Option("nodes", int, 10, "nodes of the random network", more=options.between(2, 10_000)),
+        options.DEGREE,
         replace(options.compared(()), read=_all_with_proofs),
         options.LIMITS("0.001,0.005,0.02,0.1"),
         options.EXACT,

@@ -49,11 +49,8 @@ def _alike(given: list[Mapping[str, Any]]) -> bool:
 
 def describe(question: Mapping[str, Any]) -> str:
     """What was asked, in a sentence's worth of words."""
-    sizes = question["tasks"]
-    return (
-        f"jobs of {sizes[0]}-{sizes[-1]} tasks, {words.network(question)}, {question['rounds']} for each number of "
-        f"tasks, seed {question['seed']}"
-    )
+    each = f"{question['rounds']} for each number of tasks"
+    return f"jobs of {words.span(question['tasks'])} tasks, {words.network(question)}, {each}, seed {question['seed']}"
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
@@ -110,7 +107,7 @@ def _name(axis: Axes, solvers: Points, looks: Mapping[str, Style]) -> None:
 def asked(*, limits: tuple[float, ...], **values: Any) -> Question:
     """A question about the longest of the rising ``limits``, with the others in ``anytime``. Solvers warm up under the
     longest, so that nothing is left to be compiled under the clock."""
-    return Question(nodes=10, topology="random", time_limit_s=limits[-1], anytime=limits[:-1], **values)
+    return Question(topology="random", time_limit_s=limits[-1], anytime=limits[:-1], **values)
 
 
 REPORT = Report(tables, pictures)

@@ -53,14 +53,16 @@ class Asked(ABC):
 
 @dataclass(frozen=True)
 class Question(Asked):
-    """One network, and further limits in ``anytime``."""
+    """One network, and further limits in ``anytime``. ``degree``: see Round."""
 
     nodes: int | None
     topology: str
     anytime: tuple[float, ...]
+    degree: float | None = None
 
     def all_rounds(self) -> Iterator[Round]:
-        return rounds(self.regimes, self.tasks, self.rounds, self.seed, nodes=self.nodes, topology=self.topology)
+        network: dict[str, Any] = {"nodes": self.nodes, "topology": self.topology, "degree": self.degree}
+        return rounds(self.regimes, self.tasks, self.rounds, self.seed, **network)
 
     @property
     def limits(self) -> tuple[float | None, ...]:

@@ -20,7 +20,8 @@ class Round:
 
     ``seed`` makes the instance; regimes share it, so that they differ in link capacities alone.
 
-    ``topology`` and ``nodes`` as :func:`ces_core.model.generate.random_instance` takes them.
+    ``topology`` and ``nodes`` as :func:`ces_core.model.generate.random_instance` takes them. ``degree``: wires per node
+    of a random network of so many nodes, on average; None: as usual.
     """
 
     regime: str
@@ -29,10 +30,21 @@ class Round:
     seed: int
     nodes: int | None = None
     topology: str = "random"
+    degree: float | None = None
 
     def instance(self) -> dict[str, Any]:
         """What ``ces solve`` would read."""
-        return random_instance(self.regime, self.seed, nodes=self.nodes, tasks=self.tasks, topology=self.topology)
+        likely = None
+        if self.degree is not None and self.nodes is not None:
+            likely = min(self.degree / max(self.nodes - 1, 1), 1.0)
+        return random_instance(
+            self.regime,
+            self.seed,
+            nodes=self.nodes,
+            tasks=self.tasks,
+            topology=self.topology,
+            link_probability=likely,
+        )
 
 
 def rounds(
@@ -43,12 +55,13 @@ def rounds(
     *,
     nodes: int | None = None,
     topology: str = "random",
+    degree: float | None = None,
 ) -> Iterator[Round]:
     """``count`` rounds for every regime and number of tasks. Each has a seed of its own, derived from ``seed``."""
     for regime in regimes:
         for size in tasks:
             for number in range(count):
-                yield Round(regime, size, number, derived_seed(seed, size, number), nodes, topology)
+                yield Round(regime, size, number, derived_seed(seed, size, number), nodes, topology, degree)
 
 
 def derived_seed(*parts: int) -> int:

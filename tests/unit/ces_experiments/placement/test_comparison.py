@@ -246,6 +246,13 @@ def test_rounds_are_the_same_in_all_regimes_but_for_link_capacities() -> None:
     assert ratios == {0.15}
 
 
+def test_rounds_have_the_degree_that_is_asked_for() -> None:
+    (usual,), (sparse,) = (rounds(["thesis"], [3], 1, 42, nodes=80, degree=degree) for degree in (None, 4.0))
+    assert usual.instance() == random_instance("thesis", usual.seed, nodes=80, tasks=3)
+    assert len(sparse.instance()["links"]) / 80 == pytest.approx(4.0, rel=0.2)
+    assert len(usual.instance()["links"]) / 80 > 15.0
+
+
 def test_spreads() -> None:
     assert spread([]) == {"n": 0}
     assert spread([2.0]) == {"n": 1, "mean": 2, "std": 0, "min": 2, "p50": 2, "p99": 2, "max": 2}

@@ -124,8 +124,15 @@ class Search:
         return self if self.value is not None else replace(self, value=shipped)
 
     def solve(
-        self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None, propose: Propose | None = None
+        self,
+        problem: Problem,
+        *,
+        seed: int = 0,
+        time_limit_s: float | None = None,
+        propose: Propose | None = None,
+        dives: Callable[[ProblemView], int] = lambda _: CONSTRUCTIONS,
     ) -> Result:
+        """``propose`` offers further start plans, after so many greedy constructions at most as ``dives`` says."""
         started = time.perf_counter()
         deadline = started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None
         if problem.has_goals:
@@ -138,7 +145,7 @@ class Search:
         if self.value is not None:
             view = self.value().on(problem, view)
         bench = Bench.of(view, seed)
-        _search(bench, deadline, propose=None if propose is None else partial(propose, problem))
+        _search(bench, deadline, propose=None if propose is None else partial(propose, problem), dives=dives(view))
         if bench.state.fits[0]:
             return planned(self.name, problem, view, bench.state)
         # The diagnosis itself may find a plan.
@@ -186,12 +193,12 @@ def first_plan(view: ProblemView) -> float | None:
     return float(state.score[0]) if state.fits[0] else None
 
 
-def _construct(bench: Bench, late: Callable[[], bool]) -> None:
-    """Builds the first plan and, unless it is late, a second one; more while none is feasible."""
+def _construct(bench: Bench, late: Callable[[], bool], dives: int = CONSTRUCTIONS) -> None:
+    """Builds the first plan and, unless it is late, a second one; more while none is feasible, ``dives`` at most."""
     workspace, state, tasks = bench.workspace, bench.state, len(bench.view.fits)
     worst_fit_start(workspace)
     reset_tree(workspace)
-    for number in range(CONSTRUCTIONS):
+    for number in range(dives):
         seen = search_tree(workspace, OPTIMISTIC, tasks, tasks, CONSTRUCTION_BREADTH)
         if seen < tasks or (state.fits[0] and (number > 0 or late())):
             break
@@ -202,6 +209,7 @@ def _search(
     deadline: float | None,
     clock: Clock = time.perf_counter,
     propose: Callable[[Bench, Effort], None] | None = None,
+    dives: int = CONSTRUCTIONS,
 ) -> None:
     """Leaves the best placement found in ``bench.state``."""
     view, state, workspace = bench.view, bench.state, bench.workspace
@@ -217,7 +225,7 @@ def _search(
     def parts(limit: int) -> int:
         return improve_neighbourhoods(workspace, OPTIMISTIC, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, PATIENCE, limit)
 
-    _construct(bench, lambda: effort.left() <= 0)
+    _construct(bench, lambda: effort.left() <= 0, dives)
     keep(state, bench.walk)
     if propose is not None:
         propose(bench, effort)

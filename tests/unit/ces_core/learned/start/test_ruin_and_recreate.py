@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ces_core.checker import check
+from ces_core.learned.start.nearness import NOWHERE, hops_of
 from ces_core.learned.start.ruin_and_recreate import MOST, ruin_and_recreate
 from ces_core.learned.start.solver import SEARCH_LEARNED
 from ces_core.learned.start.weights import HABITS, shipped
@@ -51,9 +52,10 @@ def rows(bench: Bench) -> list[list[float]]:
     more=st.sampled_from([0.0, 0.6, 1.0]),
     back=st.sampled_from([0.0, 1.0]),
     worth=st.booleans(),
+    near=st.booleans(),
 )
 def test_what_it_comes_to_breaks_no_rule_and_is_worth_what_it_says(
-    instance: dict[str, Any], seed: int, heat: float, more: float, back: float, worth: bool
+    instance: dict[str, Any], seed: int, heat: float, more: float, back: float, worth: bool, near: bool
 ) -> None:
     problem = read_instance(instance)
     assume(problem.homes.any(axis=1).all())
@@ -64,7 +66,9 @@ def test_what_it_comes_to_breaks_no_rule_and_is_worth_what_it_says(
     assume(bench.state.fits[0])
     bench.walk.random[0] += seed
     first = float(bench.state.score[0])
-    seen = ruin_and_recreate(bench.workspace, like(heat=heat, more=more, open=back), PLACED)
+    seen = ruin_and_recreate(
+        bench.workspace, like(heat=heat, more=more, open=back), hops_of(view) if near else NOWHERE, PLACED
+    )
     assert PLACED <= seen < PLACED + MOST
     assert bench.state.fits[0]
     assert bench.walk.best_score[0] >= max(first, bench.state.score[0])
@@ -85,10 +89,11 @@ def test_trials_leave_no_trace_in_the_state(regime: str) -> None:
             continue
         before = rows(bench)
         bench.state.score[0] = 2.0
-        ruin_and_recreate(bench.workspace, like(heat=0.0), PLACED)
-        assert bench.state.score[0] == 2.0
-        for now, then in zip(rows(bench), before, strict=True):
-            assert now == pytest.approx(then, abs=1e-9)
+        for hops in (NOWHERE, hops_of(bench.view)):
+            ruin_and_recreate(bench.workspace, like(heat=0.0), hops, PLACED)
+            assert bench.state.score[0] == 2.0
+            for now, then in zip(rows(bench), before, strict=True):
+                assert now == pytest.approx(then, abs=1e-9)
 
 
 @pytest.mark.parametrize("regime", REGIMES)
@@ -97,7 +102,7 @@ def test_it_gains_at_a_hundred_nodes(regime: str) -> None:
     for number in range(4):
         bench = with_start_plan(problem_view(read_instance(random_instance(regime, number, nodes=100, tasks=16))))
         first = float(bench.state.score[0])
-        ruin_and_recreate(bench.workspace, shipped().remake, 300)
+        ruin_and_recreate(bench.workspace, shipped().remake, NOWHERE, 300)
         gains.append(float(bench.walk.best_score[0]) - first)
     assert min(gains) >= 0.0
     assert np.mean(gains) > 0.0003
@@ -110,7 +115,7 @@ def test_the_same_seed_comes_to_the_same() -> None:
         bench = Bench.of(view, seed)
         start = with_start_plan(view)
         start.walk.random[:] = bench.walk.random
-        ruin_and_recreate(start.workspace, shipped().remake, 200)
+        ruin_and_recreate(start.workspace, shipped().remake, NOWHERE, 200)
         placed.append((start.state.node_of.tolist(), float(start.state.score[0])))
     assert placed[0] == placed[1]
     assert placed[0] != placed[2]

@@ -14,6 +14,8 @@ TINY = 0.01
 """The value for zero, so that it has a logarithm."""
 REGIONS, REGION_SIZE, POOL = 2, 16, 2
 """Learned regions are smaller than hand-made ones, so that their paths are found in a quarter of the time."""
+WIDE_SIZE, WIDE_POOL = 32, 3
+"""Those where there is time for more paths."""
 
 
 def traits(problem: Problem) -> FloatArray:
@@ -40,8 +42,8 @@ def traits(problem: Problem) -> FloatArray:
     return values
 
 
-def rule_of(weights: Weights) -> Rule:
-    """The rule that chooses regions by the learned powers."""
+def rule_of(weights: Weights, wide: bool = False) -> Rule:
+    """The rule that chooses regions by the learned powers. ``wide``: larger ones, of more nodes to choose from."""
 
     def judge(problem: Problem) -> tuple[FloatArray, FloatArray]:
         logs = traits(problem)
@@ -49,4 +51,5 @@ def rule_of(weights: Weights) -> Rule:
         logs[:, ~fits] = 0.0
         return np.exp(weights.centre @ logs) * fits, np.exp(weights.member @ logs) * fits
 
-    return Rule(regions=REGIONS, size=REGION_SIZE, pool=POOL, judge=judge)
+    size, pool = (WIDE_SIZE, WIDE_POOL) if wide else (REGION_SIZE, POOL)
+    return Rule(regions=REGIONS, size=size, pool=pool, judge=judge)

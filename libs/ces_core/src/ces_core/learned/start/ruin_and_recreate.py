@@ -4,7 +4,8 @@ Schrimpf, Schneider, Stamm-Wilbrandt, Dueck, "Record breaking optimization resul
 principle", Journal of Computational Physics 159 (2000). The search's own neighbourhoods
 (:mod:`ces_core.search.neighbourhoods`) are small trees that order nodes by balance. Here each task is placed only once,
 on a node drawn by a policy that also considers the links its flows would load. This tries many more neighbourhoods in
-the same time, and may pass through a worse plan on the way to a better one (Metropolis's rule).
+the same time, and may pass through a worse plan on the way to a better one (Metropolis's rule). The policy draws among
+the nodes that are best for the balance, or for balance and nearness (:mod:`ces_core.learned.start.nearness`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 import numpy as np
 
 from ces_core.compiled.jit import compiled, inner, lent
+from ces_core.learned.start.nearness import add_distances, hop_cost
 from ces_core.model.problem import FloatArray
 from ces_core.model.topology import IntArray
 from ces_core.placement.fill import FillWork
@@ -38,20 +40,31 @@ NO_ROOM = 1.0
 
 
 @compiled
-def ruin_and_recreate(workspace: Workspace, weights: FloatArray, limit: int) -> int:
+def ruin_and_recreate(workspace: Workspace, weights: FloatArray, hops: FloatArray, limit: int) -> int:
     """Improve the workspace's state, which must fit, until ``limit`` tasks or slightly more have been placed again.
-    Returns their number; the walk keeps the best plan, and the state may hold another."""
-    return _run(workspace.problem, workspace.work, workspace.state, workspace.walk, workspace.tree, weights, limit)
+    Returns their number; the walk keeps the best plan, and the state may hold another. ``hops``: between candidates,
+    where the policy draws among near nodes; NOWHERE: where balance alone decides among which."""
+    view, work, state, walk, tree = workspace.problem, workspace.work, workspace.state, workspace.walk, workspace.tree
+    return _run(view, work, state, walk, tree, weights, hops, limit)
 
 
 @inner
 def _run(
-    view: ProblemView, work: FillWork, state: State, walk: SearchMemory, tree: Tree, weights: FloatArray, limit: int
+    view: ProblemView,
+    work: FillWork,
+    state: State,
+    walk: SearchMemory,
+    tree: Tree,
+    weights: FloatArray,
+    hops: FloatArray,
+    limit: int,
 ) -> int:
     view, work, state, walk, tree = lent(view), lent(work), lent(state), lent(walk), lent(tree)
     tasks, candidates = view.fits.shape
     breadth = max(1, min(int(weights[BREADTH]), candidates))
     listed, values = np.empty(breadth, dtype=np.int64), np.empty(breadth)
+    away = np.zeros(candidates)
+    a_hop = hop_cost(view, state) if len(hops) > 0 else 0.0
     temperature = _unit(view) * max(weights[TEMPERATURE], 0.0)
     tree.is_open[:] = 0
     tree.placement[:] = state.node_of
@@ -75,7 +88,10 @@ def _run(
         while level < count:
             task = tree.order[level]
             seen += 1
-            node = _draw(view, state, walk, tree, weights, task, level == 0, listed, values)
+            if a_hop > 0.0:
+                away[:] = 0.0
+                add_distances(view, state, tree, task, hops, a_hop, weights[OPEN], away)
+            node = _draw(view, state, walk, tree, weights, task, level == 0, listed, values, away, a_hop > 0.0)
             if node < 0 or not step_to(view, state, tree, level, node):
                 break
             moved = moved or node != state.node_of[task]
@@ -101,6 +117,11 @@ def _run(
             state.trial_path[f] = state.path[f]
             state.guess[f] = state.rates[f]
     return seen
+
+
+def heat_of(view: ProblemView, temperature: float) -> float:
+    """The weight that stands for a temperature in units of the composite."""
+    return float(temperature * view.node_count[0] / UNIT)
 
 
 @inner
@@ -135,11 +156,14 @@ def _draw(
     elsewhere: bool,
     listed: IntArray,
     values: FloatArray,
+    away: FloatArray,
+    hasty: bool,
 ) -> int:
-    """The node the policy draws for a task, among those best for the balance; -1 if there is none. ``elsewhere``: not
-    its old node. Costs are in units of the composite, linearised around the state."""
+    """The node the policy draws for a task, among those best for the balance where ``away`` counts as a cost, too; -1
+    if there is none. ``elsewhere``: not its old node. ``hasty``: a node is given up once another is ahead, though a
+    later flow may even relieve the links' spread. Costs are in units of the composite, linearised around the state."""
     candidates, flows = view.fits.shape[1], len(view.low)
-    number = _calmest(view, state, task, elsewhere, listed, values)
+    number = _calmest(view, state, task, elsewhere, listed, values, away)
     mean = state.link_sums[0] / view.link_count
     spread = math.sqrt(max(state.link_sums[1] / view.link_count - mean * mean, 1e-12))
     links = 0.5 * weights[LINKS] * view.weights[2] / (2.0 * spread * view.link_count)
@@ -149,7 +173,7 @@ def _draw(
     for i in range(number):
         # The largest of values with Gumbel noise is a draw by their softmax.
         luck = -math.log(max(-math.log(max(uniform(walk.random), 1e-12)), 1e-12))
-        node, value = listed[i], values[i] + noise * luck
+        node, value = listed[i], values[i] + away[listed[i]] + noise * luck
         for k in range(view.flows_first[task], view.flows_first[task + 1]):
             f = view.flows_of[k]
             src, dst = view.flow_src[f], view.flow_dst[f]
@@ -164,14 +188,25 @@ def _draw(
             pair = node * candidates + there if src == task else there * candidates + node
             price = _price(view, state, f, pair, mean, links, lost, hops)
             value -= weights[OPEN] * price if is_open else price
+            if hasty and value <= most:
+                break
         if value > most:
             best, most = node, value
     return best
 
 
 @inner
-def _calmest(view: ProblemView, state: State, task: int, elsewhere: bool, listed: IntArray, values: FloatArray) -> int:
-    """List the nodes where the task costs the balance least, best first. Returns their number."""
+def _calmest(
+    view: ProblemView,
+    state: State,
+    task: int,
+    elsewhere: bool,
+    listed: IntArray,
+    values: FloatArray,
+    away: FloatArray,
+) -> int:
+    """List the nodes where what the task costs the balance and ``away`` are least together, best first. Returns their
+    number."""
     slope = np.empty(2)
     mean = np.empty(2)
     for row in range(2):
@@ -182,7 +217,7 @@ def _calmest(view: ProblemView, state: State, task: int, elsewhere: bool, listed
     for n in range(view.fits.shape[1]):
         if not view.fits[task, n] or (elsewhere and n == state.node_of[task]):
             continue
-        value = 0.0
+        value = -away[n]
         for row in range(2):
             more = view.demand[task, row] * view.inverse[row, n]
             value -= slope[row] * more * (2.0 * (state.use[row, n] - mean[row]) + more)

@@ -21,15 +21,19 @@ from ces_core.learned.decoder import Board, fortified
 from ces_core.learned.policy import Policy, load_policy
 from ces_core.learned.policy_solvers import advice_of
 from ces_core.learned.start.greedy import GreedyConstruction
+from ces_core.learned.start.nearness import NOWHERE, flows_cost, hops_of
 from ces_core.learned.start.regions import rule_of
-from ces_core.learned.start.ruin_and_recreate import ruin_and_recreate
+from ces_core.learned.start.ruin_and_recreate import TEMPERATURE, heat_of, ruin_and_recreate
+from ces_core.learned.start.weights import HABITS
 from ces_core.learned.start.weights import shipped as weights
 from ces_core.model.plan import Result
 from ces_core.model.problem import FloatArray, Problem
 from ces_core.placement.state import State
 from ces_core.placement.value import Value, shipped
+from ces_core.placement.view import ProblemView
 from ces_core.search.annealing import keep
 from ces_core.search.effort import SLOW, Effort
+from ces_core.search.solver import CONSTRUCTIONS as DIVES
 from ces_core.search.solver import Bench, Search
 from ces_core.search.workspace import return_to_best
 
@@ -53,9 +57,19 @@ TASK_S, NODE_S = 1.5e-4, 1.2e-5
 MANY = 1e10
 """With fewer possible placements than this, the trees of `search` need no other plan."""
 RECREATED_TASKS = 14_000 // SLOW
-"""At most this many tasks are placed again by ruin and recreate."""
+"""At most this many tasks are placed again by ruin and recreate; more under a time limit on a sparse network."""
 RECREATE_SHARE = 0.9
 """The share of the time that this may take."""
+FAR = 3.0
+"""With more hops than this between two candidates, on average, a network counts as sparse. Under a time limit, nodes
+are then listed by nearness as well, and ruin and recreate cools (docs/benchmarks/sparse.md)."""
+SPARSE = {"breadth": 20.0, "neighbour": 0.5}
+"""Habits that differ there."""
+HOT, COOLED = 1.0, 0.2
+"""The heat that it begins with there, in units of what a flow of the first plan costs on average, and the share of this
+that is left in the end."""
+WIDE_S = 0.01
+"""From this time limit on, regions of a large cluster are larger."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +90,10 @@ class LearnedStartSearch:
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         boards: list[Board] = []
-        search = Search(self.name, self.summary, rule_of(weights()), self.value)
-        propose = partial(self._propose, boards)
-        result = search.solve(problem, seed=seed, time_limit_s=time_limit_s, propose=propose)
+        limit_s = math.inf if time_limit_s is None else time_limit_s
+        search = Search(self.name, self.summary, rule_of(weights(), WIDE_S <= limit_s < math.inf), self.value)
+        propose, dives = partial(self._propose, boards), partial(_dives, limit_s < math.inf)
+        result = search.solve(problem, seed=seed, time_limit_s=time_limit_s, propose=propose, dives=dives)
         if self.policy is None or not boards or result.plan is None:
             return result
         index = problem.cluster.topology.node_index
@@ -98,13 +113,27 @@ class LearnedStartSearch:
             if isinstance(found, Board):
                 boards.append(found)
                 _offer(found.state, bench)
-        if float(np.log(np.maximum(bench.view.fits.sum(axis=1), 1)).sum()) > math.log(MANY):
+        if _has_many(bench.view):
             _ruin_and_recreate(weights().remake, bench, effort)
 
 
 SEARCH_LEARNED = LearnedStartSearch(
     "search-learned", "search that begins with quick learned plans, and with a policy's where one is given"
 )
+
+
+def _has_many(view: ProblemView) -> bool:
+    """Whether there are many possible placements."""
+    return float(np.log(np.maximum(view.fits.sum(axis=1), 1)).sum()) > math.log(MANY)
+
+
+def _are_far(hops: FloatArray) -> bool:
+    return float(hops.mean()) > FAR
+
+
+def _dives(timed: bool, view: ProblemView) -> int:
+    """Greedy constructions: one where placing tasks again gains more in the same time."""
+    return 1 if timed and _has_many(view) and _are_far(hops_of(view)) else DIVES
 
 
 def _ample_s(choices: int) -> float:
@@ -133,11 +162,29 @@ def _construct(construction: GreedyConstruction, bench: Bench, effort: Effort) -
 
 def _ruin_and_recreate(habits: FloatArray, bench: Bench, effort: Effort) -> None:
     return_to_best(bench.workspace)
-    if bench.state.fits[0]:
-        until = (1.0 - RECREATE_SHARE) * effort.left()
+    left = effort.left()
+    if not bench.state.fits[0] or left <= 0:
+        return
+    until = (1.0 - RECREATE_SHARE) * left
+    hops = NOWHERE if math.isinf(effort.seconds()) else hops_of(bench.view)
+    if not len(hops) or not _are_far(hops):
         effort.spend(
-            lambda limit: ruin_and_recreate(bench.workspace, habits, limit), maximum=RECREATED_TASKS, until=until
+            lambda limit: ruin_and_recreate(bench.workspace, habits, NOWHERE, limit),
+            maximum=RECREATED_TASKS,
+            until=until,
         )
+        return
+    habits = habits.copy()
+    for name, worth in SPARSE.items():
+        habits[HABITS.index(name)] = worth
+    first = HOT * flows_cost(bench.view, bench.state) / max(len(bench.view.low), 1)
+
+    def cooling(limit: int) -> int:
+        gone = 1.0 - (effort.left() - until) / (left - until)
+        habits[TEMPERATURE] = heat_of(bench.view, first * COOLED**gone)
+        return ruin_and_recreate(bench.workspace, habits, hops, limit)
+
+    effort.spend(cooling, until=until)
 
 
 def _offer(state: State, bench: Bench) -> bool:

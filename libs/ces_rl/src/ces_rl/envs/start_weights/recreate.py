@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ces_core.learned.start.nearness import NOWHERE
 from ces_core.learned.start.ruin_and_recreate import BREADTH, ruin_and_recreate
 from ces_core.learned.start.weights import HABITS
 from ces_core.model.problem import FloatArray
@@ -68,5 +69,5 @@ def mean_gains(jobs: list[list[ProblemView]], weights: FloatArray) -> FloatArray
 def _gain(view: ProblemView, weights: FloatArray, most: int) -> float:
     bench = with_start_plan(view)
     first = float(bench.state.score[0])
-    ruin_and_recreate(bench.workspace, weights, most)
+    ruin_and_recreate(bench.workspace, weights, NOWHERE, most)
     return float(bench.walk.best_score[0]) - first
