@@ -46,7 +46,6 @@ REPORTS: dict[str, Report] = {
     "multi": multi_report.REPORT,
     "thesis": thesis_report.REPORT,
     "quality": quality_report.REPORT,
-    "sparse": quality_report.REPORT,
     "generalise": generalise_report.REPORT,
     "pareto": pareto_report.REPORT,
     "warm-start": warm_start_report.REPORT,
@@ -81,11 +80,6 @@ PAGES = {
     "regions-live": "regions",
 }
 """Where a benchmark has no page of its own name."""
-COMMANDS = {
-    "sparse": "quality --nodes 100 --degree 4 --tasks 16 --regime thesis,tight --solvers search-learned,search,greedy "
-    "--time-limits 0.005,0.02,0.1,4 --no-exact --out docs/benchmarks/sparse",
-}
-"""What makes the figures of a page, where that is no benchmark of its own."""
 
 
 def draw_pictures() -> list[Path]:
@@ -110,7 +104,7 @@ def figures(name: str) -> str:
     folder below; which command will, where nobody has measured yet."""
     folder = FOLDER / name
     if not (folder / "results.json").is_file():
-        return f"There are none yet: `ces bench {COMMANDS.get(name, name)}` makes them."
+        return f"There are none yet: `ces bench {name}` makes them."
     runs = [folder, *(each.parent for each in sorted(folder.glob("*/results.json")))]
     return "\n\n".join(part for run in runs for part in _run(name, run))
 

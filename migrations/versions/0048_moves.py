@@ -37,5 +37,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Moves under way end: what they hold beside is given back. A task that has left its node goes on where it is."""
+    op.execute("DELETE FROM allocations WHERE attempt = 0 AND state IN ('pending', 'running', 'stopping')")
+    op.execute("DELETE FROM hops WHERE number IN (SELECT number FROM reservations WHERE attempt = 0 AND held)")
+    op.execute("DELETE FROM reservations WHERE attempt = 0 AND held")
     op.drop_column("jobs", "move")
     op.drop_table("moves")

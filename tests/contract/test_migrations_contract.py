@@ -13,6 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from history_actors import malleable
 from manager_world import World, full_mesh, ring
+from moved_tasks import apart, ask, held_beside, state
 from sqlalchemy import inspect, select, text
 from sqlalchemy.engine import URL
 from world_audit import audit
@@ -152,3 +153,29 @@ def test_a_database_that_was_never_migrated_says_so(url: URL) -> None:
     with pytest.raises(NoCluster), uow.read() as tx:
         tx.cluster()
     engine.dispose()
+
+
+def test_a_move_under_way_leaves_nothing_behind_where_its_table_goes(url: URL) -> None:
+    """Back to before moves were known, and on again: the job runs where it was, and everything else is free."""
+    world = World(url)
+    world.add_nodes("a", "b", "c")
+    world.put_topology(full_mesh(["a", "b", "c"]))
+    job = world.submit(apart())
+    world.run(job, ["a", "b"])
+    ask(world, job, "w-0", "c")
+    assert (state(world, job), held_beside(world, job)) == ("reserved", (1, 2))
+    world.close()
+    engine = new_engine(url)
+    with writing(engine).begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0047")
+        command.upgrade(config, "head")
+    engine.dispose()
+    world = World(url)
+    world.restart()
+    assert [each.node for each in world.job(job).allocations] == ["a", "b"]
+    full = world.submit(ring("full", 4))
+    assert world.commit(world.propose(full, ["c"])) is None
+    audit(world)
+    world.close()

@@ -16,6 +16,7 @@ from ces_client.errors import ApiError
 from ces_client.view.requests import measured_requests
 from ces_common.jobfile import JobFile
 from ces_core.registry import get_solver
+from ces_testbed.taps import why_no_taps
 from ces_testbed.topology import Topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
@@ -72,7 +73,8 @@ def test_a_shipped_application_serves_its_requests_and_ends(delayed: FaultCluste
             assert told.p50 <= told.p95
             passed = {f"{each}-0" for each in (senders[request["from"]], *request["chain"])}
             hops = sum(len(flow.path) - 1 for flow in committed.flows if {flow.src, flow.dst} <= passed)
-            assert told.p50 >= DELAY_MS * hops, "what was measured is more than the wires take"
+            delayed = why_no_taps() is None
+            assert not delayed or told.p50 >= DELAY_MS * hops, "what was measured is more than the wires take"
             print(f"{request['name']}: {told.text}; reckoned {reckoned[request['name']]['time_ms']:.4g} ms")
     for user in file["users"]:
         assert places[f"{senders[user['name']]}-0"] == user["at"]["node"]

@@ -333,7 +333,7 @@ def test_wrong_input_starts_nothing(env: dict[str, str], tmp_path: Path) -> None
     (tmp_path / "bad.yaml").write_text("nodes: [{name: a, cpu: fast}]")
     given = dict.fromkeys(name for name in os.environ if name.startswith("CES_")) | env  # None: is left out
     for arguments, message in (
-        (("up", "--topology", str(tmp_path / "bad.yaml")), "nodes.0.cpu"),
+        (("up", "--topology", str(tmp_path / "bad.yaml")), "nodes[0].cpu"),
         (("up", "--queue", str(tmp_path / "bad.yaml")), "nodes: unknown field"),
         (("up", "--name", "Not-A-Name"), "cannot name a cluster"),
         (("up", "--set", "tik_s=1"), "similar: CES_TICK_S"),

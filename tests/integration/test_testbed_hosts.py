@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 from waiting import wait_for
 
@@ -187,14 +188,21 @@ def test_a_wire_with_a_delay_holds_what_it_carries_and_goes_with_the_hosts(clust
         addressed(hosts)
         entered = [sys.executable, "-m", "ces_testbed.enter", hosts.data_plane("b"), sys.executable, "-c", ECHO]
         with subprocess.Popen([*entered, "10.99.0.2"], stdout=subprocess.PIPE, text=True) as echoing:
-            assert echoing.stdout is not None
-            echoing.stdout.readline()
-            took = [float(line) for line in inside(hosts.data_plane("a"), ASK, "10.99.0.2").stdout.split()]
-            echoing.kill()
+            try:
+                assert echoing.stdout is not None
+                echoing.stdout.readline()
+                took = [float(line) for line in inside(hosts.data_plane("a"), ASK, "10.99.0.2").stdout.split()]
+            finally:
+                echoing.kill()
         assert len(took) == 5
         assert min(took) >= 0.020
-        hosts.up()
-        assert keeps_delays(cluster) == [keeper]
+        called = [sys.executable, "-m", "ces_testbed.delay_keeper", cluster, "0123456789ab"]
+        elsewhere = [sys.executable, "-m", "ces_testbed.enter", hosts.data_plane("b")]
+        with subprocess.Popen([*elsewhere, *called], stdin=subprocess.PIPE) as impostor:
+            wait_for(lambda: psutil.Process(impostor.pid).cmdline() == called, "it is called like the wires' program")
+            hosts.up()
+            assert keeps_delays(cluster) == [keeper]
+            impostor.kill()
         hosts.tear("b", "a")
         wait_for(lambda: not keeps_delays(cluster), "without a device there is no wire")
         hosts.up()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ces_testbed.delay_line import MOST, SLACK, Frames, Line, room
+import pytest
+
+from ces_testbed import delay_line
+from ces_testbed.delay_line import FRAME, MOST, SLACK, Frames, Line, room
 from ces_testbed.delays import delayed_wires
 from ces_testbed.topology import parse_topology
 
@@ -48,3 +51,13 @@ def test_wires_are_delayed_each_way_as_their_links_say() -> None:
     wire = found["a", "b"]
     assert (wire.a_space, wire.b_space) == ("ces-c-a-dp", "ces-c-b-dp")
     assert (wire.there_us, wire.back_us, wire.rate) == (0, 5000, 20_000_000)
+
+
+def test_all_wires_together_hold_no_more_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delay_line, "ALL", 3 * (100 + FRAME))
+    frames, lines = Frames(), [Line(number, 10, 10_000) for number in range(4)]
+    for line in lines:
+        frames.take(line, bytes(100), 0)
+    assert (frames.lost, frames.held) == (1, 3 * (100 + FRAME))
+    assert [line.out for line, _ in frames.due(10)] == [0, 1, 2]
+    assert frames.held == 0

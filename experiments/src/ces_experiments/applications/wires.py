@@ -18,6 +18,7 @@ import psutil
 from ces_common.names import link_device
 from ces_experiments.network.traffic import inside
 from ces_testbed.delay_keeper import keeps_delays
+from ces_testbed.errors import TestbedError
 from ces_testbed.hosts import Hosts
 from ces_testbed.netlink import index_of, routing
 from ces_testbed.topology import Topology
@@ -70,6 +71,8 @@ def _added(hosts: Hosts, keeper: psutil.Process, rate: int) -> dict[str, Any]:
             time.sleep(EVERY_S)
         share = (sum(keeper.cpu_times()[:2]) - before) / (time.monotonic() - begun)
         reader.join()
+    if not came:
+        raise TestbedError("nothing came over the wire")
     late = np.array([came[number] - left[number] for number in came]) / 1e6 - DELAY_MS
     p50, p95, p99 = np.percentile(late, (50, 95, 99))
     return {

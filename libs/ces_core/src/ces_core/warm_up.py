@@ -15,6 +15,8 @@ from ces_core.solver import Solver
 
 ENOUGH_S = 0.1
 """No solver needs longer for these problems once it is compiled."""
+CHAIN = 40
+"""Nodes, so that more time goes to what sparse networks need."""
 HASTE_S = 1e-3
 """So little that the default solver tries its learned constructions, which it leaves out where it has ample time."""
 
@@ -44,8 +46,18 @@ def warm_up(solver: Solver) -> None:
     spokes = [(star[0].name, node.name) for node in star[1:]]
     large = Cluster.make(star, [Link(a, b, 4.0) for ends in spokes for a, b in (ends, ends[::-1])])
     many = [Task(f"t{i}", cpu=1.5) for i in range(16)]  # with so many placements that the solver does all that it can
+    talk = [Flow("t0", "t1", 1.0, 5.0)]
     for limit in (ENOUGH_S, ENOUGH_S, HASTE_S):
-        solver.solve(Problem.make(large, many, [Flow("t0", "t1", 1.0, 5.0)]), time_limit_s=limit)
+        solver.solve(Problem.make(large, many, talk), time_limit_s=limit)
+    solver.solve(Problem.make(_sparse(CHAIN), many, talk), time_limit_s=ENOUGH_S)
+
+
+def _sparse(count: int) -> Cluster:
+    """A chain: most pairs of its nodes are far apart."""
+    nodes = [Node(f"n{i}", cpu=2.0, memory=2.0) for i in range(count)]
+    return Cluster.make(
+        nodes, [Link(f"n{i}", f"n{j}", 4.0) for a in range(count - 1) for i, j in ((a, a + 1), (a + 1, a))]
+    )
 
 
 def _with_goals(cluster: Cluster) -> Problem:

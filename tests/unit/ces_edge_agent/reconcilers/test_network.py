@@ -22,6 +22,10 @@ class NetworkNode:
         self.occupied: set[str] = set()
         self.changes = 0
         self.inputs = InputService("n", datasets, self.network, "127.0.0.1", folder / "data-port")
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """The agent's reconciler as after a restart of the agent."""
         self.reconciler = NetworkReconciler(
             "n", self.runtime, self.network, self.kept, self.inputs, lambda: self.occupied, self._changed
         )
@@ -79,6 +83,31 @@ async def test_a_name_that_leads_elsewhere_is_told_where_workers_run(wired: Netw
         wired.want(where(address, generation))
         await wired.reconciler.step()
         assert wired.runtime.host.sandboxes["a"].hosts == {"peer": address}
+
+
+async def test_a_name_that_could_not_be_told_is_told_later_also_by_an_agent_that_began_since(
+    wired: NetworkNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def where(address: str, generation: int) -> DesiredNetwork:
+        made = network("a", generation=generation)
+        ends = [each.model_copy(update={"hosts": {"peer": address}}) for each in made.endpoints]
+        return made.model_copy(update={"endpoints": ends})
+
+    async def fails(_: Endpoint) -> None:
+        raise OSError("no space left")
+
+    wired.want(where("10.0.1.2", 1))
+    await wired.reconciler.step()
+    wired.want(where("10.0.2.2", 2))
+    with monkeypatch.context() as broken:
+        broken.setattr(wired.runtime, "ensure_sandbox", fails)
+        assert not await wired.reconciler.step()
+    assert await wired.reconciler.step()
+    assert wired.runtime.host.sandboxes["a"].hosts == {"peer": "10.0.2.2"}
+    wired.want(where("10.0.3.2", 3))
+    wired.begin_again()
+    assert await wired.reconciler.step()
+    assert wired.runtime.host.sandboxes["a"].hosts == {"peer": "10.0.3.2"}
 
 
 async def test_nothing_starts_by_a_document_that_is_not_applied_yet(wired: NetworkNode) -> None:

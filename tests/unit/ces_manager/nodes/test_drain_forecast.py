@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from manager_world import World, ring
 from memory_bus import MemoryBroker, MemoryBus
+from moved_tasks import apart, ask, gone, laid, place
 
 from ces_common import subjects
 from ces_common.messages.queries import DrainAnswer
 from ces_manager.errors import NotFound
+from ces_manager.measurements import Measurements
 from ces_manager.nodes import operations
 from ces_manager.nodes.drain_forecast import UNTOLD, hit_by_drain, with_places
+from ces_manager.nodes.node_views import node_view
+from ces_manager.nodes.rows import tasks_on
 
 NODES = ["a", "b", "c", "d"]
 
@@ -70,3 +74,22 @@ async def test_a_node_without_jobs_asks_nobody(world: World) -> None:
     assert await with_places(await answering(None), told) == told
     with pytest.raises(NotFound):
         forecast(world, "nobody")
+
+
+def test_a_task_on_its_way_is_told_once_and_where_it_goes_no_job_is_hit(world: World) -> None:
+    job = world.submit(apart())
+    world.run(job, ["a", "b"])
+    old = place(world, job, "w-0")
+
+    def told(node: str) -> tuple[list[str], list[str], list[str]]:
+        with world.uow.read() as tx:
+            view = node_view(tx, node, Measurements())
+            workers = [worker for each in hit_by_drain(tx, node).jobs for worker in each.workers]
+            return view.allocations, list(tasks_on(tx, node)), workers
+
+    name = ["apart/w-0"]
+    ask(world, job, "w-0", "c")
+    assert (told("a"), told("c")) == ((name, name, ["w-0"]), (name, name, []))
+    laid(world, job)
+    gone(world, old)
+    assert (told("a"), told("c")) == ((name, name, []), (name, name, ["w-0"]))

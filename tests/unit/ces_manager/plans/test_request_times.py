@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from applications import inspection, inspection_file, request
 from manager_world import World
+from moved_tasks import ask
 
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.plans import PlanProposed
 from ces_common.messages.profiles import NodeProfile, Position
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.scores import Measurement, ScoreReport
-from ces_manager.errors import Invalid
+from ces_manager.errors import Conflict, Invalid
 from ces_manager.nodes import scores
 from ces_manager.nodes.rows import node_row
 from ces_manager.plans.feasibility import Misfit, Obstacle
@@ -119,3 +120,25 @@ def test_what_was_submitted_is_in_the_jobs_record(world: World) -> None:
     record = world.job(world.submit(file))
     assert (record.users, record.requests, record.objective) == (file.users, file.requests, file.objective)
     assert [flow.message for flow in record.flows] == [10_000, 1000]
+
+
+def test_a_move_keeps_what_the_application_asks_for_or_is_refused(world: World) -> None:
+    world.add_nodes("shed1", "shed2", cpu=4000, memory=2**32)
+    links = [
+        {"src": "roof1", "dst": end, "bandwidth": "100Mbit", "delay": delay}
+        for end, delay in (("gate1", "3ms"), ("shed1", "3ms"), ("shed2", "4ms"))
+    ]
+    world.put_topology(TopologyFile.model_validate({"links": links}))
+    job = world.submit(inspection_file(requests=[request(deadline="44ms")], restart={"scope": "task"}))
+    assert world.commit(world.propose(job, ["roof1", "gate1"], bandwidth=8_000_000)) is None
+    world.network(job)
+    world.tell(job, "running")
+    detect = next(each.task for each in world.job(job).allocations if each.node == "gate1")
+    with pytest.raises(Conflict, match="node shed1 was not measured for matrix"):
+        ask(world, job, detect, "shed1", rate=8_000_000)
+    measured = Measurement(kind="matrix", rates=[MATRIX, MATRIX], source="test")
+    for node in ("shed1", "shed2"):
+        world.write(lambda tx, node=node: scores.take_reports(tx, [ScoreReport(node=node, measurements=[measured])]))
+    with pytest.raises(Conflict, match="request loop would take 46 ms of 44 ms"):
+        ask(world, job, detect, "shed2", rate=8_000_000)
+    assert ask(world, job, detect, "shed1", rate=8_000_000) is None

@@ -65,7 +65,7 @@ class Latencies:
             self.lost += 1
 
     def fresh(self) -> list[tuple[float, float]]:
-        """The answers since this was asked last: when each came, and how long it took."""
+        """The latest answers since this was asked last, a thousand at most: when each came, and how long it took."""
         fresh = list(self._fresh)
         self._fresh.clear()
         return fresh

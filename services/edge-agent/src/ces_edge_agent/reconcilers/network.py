@@ -88,13 +88,15 @@ class NetworkReconciler:
         return not problems and whole_node is None and not left
 
     def _renamed(self, desired: DesiredNetwork, missing: list[Endpoint]) -> list[Endpoint]:
-        """Sandboxes in which a name leads to another address now, since a peer has moved."""
-        before, self._hosts = self._hosts, {each.allocation: each.hosts for each in desired.endpoints}
+        """Sandboxes that are there, and that were not told their names yet as they are now: a peer has moved, or this
+        agent has just begun."""
+        there = {each.allocation for each in desired.endpoints}
+        self._hosts = {allocation: hosts for allocation, hosts in self._hosts.items() if allocation in there}
         new = {each.allocation for each in missing}
         return [
             each
             for each in desired.endpoints
-            if each.allocation not in new and before.get(each.allocation, each.hosts) != each.hosts
+            if each.allocation not in new and self._hosts.get(each.allocation) != each.hosts
         ]
 
     async def _create_sandboxes(self, missing: list[Endpoint]) -> dict[str, str]:
@@ -107,6 +109,8 @@ class NetworkReconciler:
             if isinstance(result, BaseException):
                 log.warning("a sandbox could not be made", allocation=endpoint.allocation, error=str(result))
                 failures[endpoint.job] = f"sandbox of {endpoint.hostname}: {result}"
+            else:
+                self._hosts[endpoint.allocation] = endpoint.hosts
         return failures
 
     def _report(self, desired: DesiredNetwork, problems: dict[str, str]) -> None:

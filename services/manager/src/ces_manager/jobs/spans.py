@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from ces_common.db.move_tables import MoveRow
 from ces_common.db.tables import AllocationRow, JobRow, ReservationRow
 from ces_common.db.trace_tables import SpanRow, span_row
 from ces_common.db.uow import ReadTx
@@ -90,6 +91,11 @@ def _parties_of(session: Session, told: Sequence[Told]) -> dict[Attempt, set[str
         of = AllocationRow
         for job, attempt, node in session.execute(select(of.job, of.attempt, of.node).where(of.job.in_(jobs))):
             parties[job, attempt].add(node)
+        moves = MoveRow
+        for job, attempt, *ends in session.execute(
+            select(moves.job, moves.attempt, moves.source, moves.destination).where(moves.job.in_(jobs))
+        ):
+            parties[job, attempt].update(ends)
         flows = ReservationRow
         for job, attempt, path in session.execute(
             select(flows.job, flows.attempt, flows.path).where(flows.job.in_(jobs))

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlalchemy import select
 
+from ces_common.db.move_tables import MoveRow
 from ces_common.db.outbox import EventFilter, events_after
 from ces_common.db.tables import AllocationRow
 from ces_common.db.trace_tables import SpanRow
@@ -15,6 +16,7 @@ from ces_common.db.uow import ReadTx
 from ces_common.messages.traces import JobTrace, SpanView
 from ces_manager.errors import Invalid
 from ces_manager.jobs.spans import spans_of
+from ces_manager.jobs.task_moves import ASIDE
 from ces_manager.jobs.transitions import job_row
 from ces_manager.jobs.waterfall import happened, in_order, of_events
 
@@ -42,6 +44,9 @@ def job_trace(tx: ReadTx, job: str, attempt: int | None) -> JobTrace:
         )
     query = select(AllocationRow.id, AllocationRow.attempt).where(AllocationRow.job == row.id)
     attempts: dict[str, int] = {row.id: row.attempt for row in tx.session.execute(query)}
+    moves = select(MoveRow.attempt, MoveRow.old, MoveRow.new, MoveRow.back).where(MoveRow.job == row.id)
+    for moved, *held in tx.session.execute(moves):  # what a task has moved away from is of no attempt by itself
+        attempts |= {each: moved for each in held if attempts.get(each) == ASIDE}
     kept = events_after(tx, 0, EventFilter(job=row.id), MOST_EVENTS)
     events = [event for stored in kept if (event := happened(json.loads(stored.body), attempts)) is not None]
     began, spans = of_events(events, wanted)

@@ -13,6 +13,7 @@ from ces_common.db.tables import LIVE_STATES, AllocationRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.drains import DrainedJob, DrainForecast
 from ces_common.messages.queries import DrainAnswer, DrainQuery
+from ces_manager.jobs.task_moves import ASIDE
 from ces_manager.nodes.rows import jobs_on, node_row
 
 log = structlog.get_logger()
@@ -25,7 +26,7 @@ def hit_by_drain(tx: ReadTx, node: str) -> DrainForecast:
     row = node_row(tx, node)
     workers: dict[str, list[str]] = defaultdict(list)
     live = select(AllocationRow.job, AllocationRow.task).where(
-        AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES)
+        AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES), AllocationRow.attempt != ASIDE
     )
     for holder, task in tx.session.execute(live.order_by(AllocationRow.job, AllocationRow.rank)):
         workers[holder].append(task)
@@ -40,6 +41,7 @@ def hit_by_drain(tx: ReadTx, node: str) -> DrainForecast:
             malleable=job.size is not None,
         )
         for job in jobs_on(tx, node)
+        if job.id in workers  # of another, only the move of a task to here ends
     ]
     return DrainForecast(node=node, cordoned=row.cordoned, jobs=jobs)
 

@@ -78,9 +78,9 @@ def _node_views(
         query, live = query.where(NodeRow.name.in_(names)), live.where(AllocationRow.node.in_(names))
     if tenants is not None:
         live = live.where(JobRow.tenant.in_(tenants))
-    placed: dict[str, list[str]] = defaultdict(list)
+    placed: dict[str, dict[str, None]] = defaultdict(dict)  # each name once: a task that moves may hold two things
     for node, job, task in tx.session.execute(live):
-        placed[node].append(f"{job}/{task}")
+        placed[node][f"{job}/{task}"] = None
     held = held_on_nodes(tx, names)
     rows = tx.session.execute(query).all()
     cards = card_views(tx, {row.name: row.cards for row, _ in rows if row.gpu}, tenants)
@@ -100,7 +100,7 @@ def _node_views(
                 memory_used=beat[1].memory if beat else None,
                 warning=warning_of(row.name, measurements),
                 last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
-                allocations=placed[row.name],
+                allocations=list(placed[row.name]),
                 energy=energy.get(row.name),
                 availability=availability.get(row.name),
             )

@@ -32,14 +32,14 @@ def jobs_on(tx: ReadTx, node: str) -> list[JobRow]:
 
 
 def tasks_on(tx: ReadTx, node: str) -> Sequence[str]:
-    """Tasks that hold something on the node, as job and task."""
+    """Tasks that hold something on the node, as job and task; one that moves may hold more than one thing there."""
     query = (
         select(JobRow.name, AllocationRow.task)
         .join(JobRow, JobRow.id == AllocationRow.job)
         .where(AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES))
         .order_by(JobRow.id, AllocationRow.rank)
     )
-    return [f"{job}/{task}" for job, task in tx.session.execute(query)]
+    return list(dict.fromkeys(f"{job}/{task}" for job, task in tx.session.execute(query)))
 
 
 def revoke_key(tx: WriteTx, row: NodeRow) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ces_common.access_nodes import Uncovered, access_nodes
 from ces_common.db.tables import JobRow, PlanRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
-from ces_manager.jobs.admission import PLACES
 from ces_manager.jobs.checkpoints import place_first
 from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
 from ces_manager.jobs.doubts import doubt
@@ -23,8 +21,8 @@ from ces_manager.jobs.trace_steps import refuse_step, trace_step
 from ces_manager.jobs.transitions import find_job
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
-from ces_manager.plans.feasibility import Misfit, Obstacle, Residual, misfit
-from ces_manager.plans.request_times import request_misfit
+from ces_manager.plans.application_fit import application_misfit
+from ces_manager.plans.feasibility import Misfit, Obstacle, misfit
 from ces_manager.plans.residual import residual_of
 from ces_manager.plans.resumption import commit_resumption
 
@@ -129,17 +127,4 @@ def _reason_against(
     nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
     residual = residual_of(tx, nodes, links)
     reason = misfit(tasks, flows, plan.assignments, plan.flows, residual, cards=plan.cards)
-    if reason is None and any(task.user is not None or task.work is not None for task in tasks):
-        return _application_misfit(tx, row, plan, tasks, flows, residual)
-    return reason
-
-
-def _application_misfit(
-    tx: WriteTx, row: JobRow, plan: PlanProposed, tasks: Sequence[Task], flows: Sequence[Flow], residual: Residual
-) -> Misfit | None:
-    users, requests = row.spec.users, row.spec.requests
-    try:
-        places = access_nodes(users, tx.session.execute(PLACES).all() if users else ())
-    except Uncovered as error:
-        return Misfit(Obstacle.NODE, str(error))
-    return request_misfit(tasks, flows, users, requests, places, plan.assignments, plan.flows, residual)
+    return reason or application_misfit(tx, row, tasks, flows, plan.assignments, plan.flows, residual)

@@ -22,7 +22,9 @@ from ces_manager.jobs.task_moves import AMOUNTS, ASIDE, move_of
 from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
+from ces_manager.plans.application_fit import application_misfit
 from ces_manager.plans.feasibility import move_misfit
+from ces_manager.plans.reservations import held_flows
 from ces_manager.plans.residual import residual_of
 
 
@@ -65,9 +67,15 @@ def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowP
     task, old = _of_task(tx, row, asked.task)
     places = {each.task: each.node for each in allocations_of(tx, [row])[row.id]}
     places |= {flow.src: node for flow in flows if (node := flow.data_node) is not None}
-    nodes = {asked.to}.union(*(flow.path for flow in given))
-    residual = residual_of(tx, nodes, {hop for flow in given for hop in pairwise(flow.path)})
+    moved = {(flow.src, flow.dst) for flow in given}
+    kept = [flow for flow in held_flows(tx, row) if (flow.src, flow.dst) not in moved]
+    after = [*given, *(FlowPlan(src=each.src, dst=each.dst, rate=each.rate, path=each.path) for each in kept)]
+    nodes = {asked.to, *places.values()}.union(*(flow.path for flow in after))
+    residual = residual_of(tx, nodes, {hop for flow in after for hop in pairwise(flow.path)})
     reason = move_misfit(task, asked.to, flows, given, places, residual)
+    reason = reason or application_misfit(
+        tx, row, row.tasks, row.flows, places | {task.name: asked.to}, after, residual
+    )
     if reason is not None:
         raise Conflict(f"{task.name} cannot be moved to {asked.to}: {reason}")
     try:

@@ -21,7 +21,7 @@ from ces_core.learned.decoder import Board, fortified
 from ces_core.learned.policy import Policy, load_policy
 from ces_core.learned.policy_solvers import advice_of
 from ces_core.learned.start.greedy import GreedyConstruction
-from ces_core.learned.start.nearness import NOWHERE, flows_cost, hops_of
+from ces_core.learned.start.nearness import APART, NOWHERE, flows_cost, hops_of
 from ces_core.learned.start.regions import rule_of
 from ces_core.learned.start.ruin_and_recreate import TEMPERATURE, heat_of, ruin_and_recreate
 from ces_core.learned.start.weights import HABITS
@@ -57,7 +57,8 @@ TASK_S, NODE_S = 1.5e-4, 1.2e-5
 MANY = 1e10
 """With fewer possible placements than this, the trees of `search` need no other plan."""
 RECREATED_TASKS = 14_000 // SLOW
-"""At most this many tasks are placed again by ruin and recreate; more under a time limit on a sparse network."""
+"""At most this many tasks are placed again by ruin and recreate; under a time limit on a sparse network as many as the
+time allows."""
 RECREATE_SHARE = 0.9
 """The share of the time that this may take."""
 FAR = 3.0
@@ -128,7 +129,8 @@ def _has_many(view: ProblemView) -> bool:
 
 
 def _are_far(hops: FloatArray) -> bool:
-    return float(hops.mean()) > FAR
+    near = hops[hops < APART / 2]  # nodes that are cut off say nothing of the others
+    return len(near) > 0 and float(near.mean()) > FAR
 
 
 def _dives(timed: bool, view: ProblemView) -> int:
