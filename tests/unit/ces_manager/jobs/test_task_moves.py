@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from manager_world import World
-from moved_tasks import apart, ask, gone, held_beside, laid, place, says, state, view
+from moved_tasks import apart, ask, gone, held_beside, laid, lose, place, says, state, view
 from world_audit import findings
 
 from ces_common.states import AllocationState, JobState
@@ -109,14 +109,6 @@ def test_a_network_that_is_never_laid_leaves_the_task_where_it_is(world: World, 
     assert (state(world, job), held_beside(world, job)) == ("kept", (0, 0))
     assert "was not in place on c" in (view(world, job).reason or "")
     assert place(world, job, TASK).state is AllocationState.RUNNING
-
-
-def lose(world: World, node: str) -> None:
-    for _ in range(12):
-        world.beat(*({"a", "b", "c"} - {node}))
-        world.wait(5)
-        world.beat(*({"a", "b", "c"} - {node}))
-        world.expire()
 
 
 @pytest.mark.parametrize(

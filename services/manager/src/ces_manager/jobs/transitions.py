@@ -106,10 +106,8 @@ def change_on(tx: WriteTx, row: JobRow, node: str, walk: Callable[[Course], None
         change(tx, row, walk)
     elif there:
         change(tx, row, partial(turn_back, reason=reason, gone=lost))
-    elif node == move.destination:
-        task_moves.lose_destination(tx, row, move, reason)
     else:
-        task_moves.lose_source(tx, row, move)
+        task_moves.lose_beside(tx, row, node, reason)
 
 
 def _settle_size(tx: WriteTx, row: JobRow, course: Course) -> None:

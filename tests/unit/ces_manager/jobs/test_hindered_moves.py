@@ -1,0 +1,86 @@
+"""Moves of tasks whose nodes, links or neighbours fail meanwhile: the move is concerned, and the job only where it must
+be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from manager_world import World
+from moved_tasks import apart, ask, gone, held_beside, laid, lose, place, says, state, view
+from world_audit import findings
+
+from ces_common.states import AllocationState, JobState
+
+TASK = "w-0"
+Submit = Callable[[str], str]
+
+
+@pytest.fixture
+def submit(world: World) -> Iterator[Submit]:
+    """Submits a job with such a ``disconnect``, whose tasks run on a and b; there is nothing on c. The log is audited
+    when the test is over."""
+
+    def submit(disconnect: str) -> str:
+        made = world.submit(apart(disconnect=disconnect))
+        world.run(made, ["a", "b"])
+        return made
+
+    yield submit
+    ends = {(a, b): 10**8 for a in "abcd" for b in "abcd" if a != b}
+    assert findings(world, ends) == []
+
+
+def move(world: World, job: str, until: str) -> None:
+    """Towards c."""
+    old = place(world, job, TASK)
+    ask(world, job, TASK, "c")
+    if until != "reserved":
+        laid(world, job)
+    if until == "starting":
+        gone(world, old)
+    assert state(world, job) == until
+
+
+def test_a_task_is_not_sent_to_a_node_that_is_away(world: World, submit: Submit) -> None:
+    job = submit("keep")
+    old = place(world, job, TASK)
+    move(world, job, "stopping")
+    lose(world, "c", steps=5)
+    assert held_beside(world, job) == (1, 2), "it is away, and not lost"
+    gone(world, old)
+    assert (state(world, job), place(world, job, TASK).node) == ("returning", "a")
+    assert view(world, job).reason == "w-0 was not started on c: node c is unreachable"
+    says(world, place(world, job, TASK), "running")
+    assert (state(world, job), held_beside(world, job)) == ("kept", (0, 0))
+
+
+@pytest.mark.parametrize("when", ["reserved", "stopping", "starting"])
+def test_what_never_ran_does_not_outlive_a_lease(world: World, submit: Submit, when: str) -> None:
+    """Though the job's workers go on on nodes that are not heard."""
+    job = submit("keep")
+    old = place(world, job, TASK)
+    move(world, job, when)
+    lose(world, "a" if when == "starting" else "c")
+    assert world.job(job).state is JobState.RUNNING
+    if when == "reserved":
+        assert (state(world, job), held_beside(world, job)) == ("kept", (0, 0))
+        assert view(world, job).reason == "node c was not heard for longer than its lease"
+        assert place(world, job, TASK) == old
+    elif when == "stopping":
+        gone(world, old)
+        assert (state(world, job), place(world, job, TASK).node) == ("returning", "a")
+    else:
+        assert (state(world, job), held_beside(world, job)) == ("starting", (0, 0))
+
+
+def test_a_move_ends_with_its_destination_also_where_another_task_goes_on_there(world: World, submit: Submit) -> None:
+    job = submit("keep")
+    ask(world, job, TASK, "b")
+    assert state(world, job) == "reserved"
+    lose(world, "b")
+    assert (state(world, job), world.job(job).state) == ("kept", JobState.RUNNING)
+    assert place(world, job, "w-1").state is AllocationState.RUNNING
+    before = world.snapshot().version
+    lose(world, "b", steps=1)
+    assert world.snapshot().version == before, "it is lost once"
