@@ -152,7 +152,7 @@ def _move_late(tx: WriteTx, row: JobRow, late: Late) -> bool:
         if move is not None and move.state is MoveState.RESERVED:
             lose_destination(tx, row, move, late.why)
         return True
-    if move is None or move.state is not MoveState.STARTING:
+    if move is None or move.state is not MoveState.STARTING or late.allocation != move.new:
         return False
     change(tx, row, partial(lifecycle.turn_back, reason=late.why))
     return True
