@@ -10,7 +10,9 @@ from manager_world import World
 from moved_tasks import apart, ask, gone, held_beside, laid, lose, place, says, state, view
 from world_audit import findings
 
+from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
+from ces_manager.jobs import commands
 
 TASK = "w-0"
 Submit = Callable[[str], str]
@@ -84,3 +86,49 @@ def test_a_move_ends_with_its_destination_also_where_another_task_goes_on_there(
     before = world.snapshot().version
     lose(world, "b", steps=1)
     assert world.snapshot().version == before, "it is lost once"
+
+
+def wait(world: World, seconds: float) -> None:
+    """While everybody is heard."""
+    for _ in range(10):
+        world.beat("a", "b", "c")
+        world.wait(seconds / 10)
+        world.beat("a", "b", "c")
+        world.expire()
+
+
+def test_that_another_task_is_late_is_not_laid_to_the_move(world: World, submit: Submit) -> None:
+    job = submit("stop")
+    says(world, place(world, job, "w-1"), "exited", 1)
+    wait(world, 0.7 * world.timeouts.starting_s)
+    move(world, job, "starting")
+    wait(world, 0.4 * world.timeouts.starting_s)
+    assert world.job(job).state is JobState.RESCHEDULING
+    assert (world.job(job).reason or "").startswith("w-1 on b has not started again")
+    assert (state(world, job), held_beside(world, job)) == ("failed", (0, 0))
+    assert view(world, job).reason == "the job is rescheduling"
+
+
+@pytest.mark.parametrize("how", ["lapsed", "reclaimed"])
+def test_a_coming_copy_whose_node_ended_it_leaves_the_job_where_it_is(world: World, submit: Submit, how: str) -> None:
+    """Also where it said nothing of that, and ended as if its work were done."""
+    job = submit("stop")
+    move(world, job, "starting")
+    new = place(world, job, TASK)
+    told = {"allocation": new.id, "incarnation": new.incarnation, "state": "exited", "exit_code": 0, how: True}
+    world.report(Status(node="c", generation=0, workers=[WorkerStatus.model_validate(told)]))
+    assert (world.job(job).state, state(world, job)) == (JobState.RUNNING, "returning")
+    says(world, place(world, job, TASK), "running")
+    assert (state(world, job), place(world, job, TASK).node) == ("kept", "a")
+
+
+def test_time_in_which_a_job_is_paused_does_not_count_against_its_move(world: World, submit: Submit) -> None:
+    job = submit("stop")
+    wait(world, 0.5 * world.timeouts.preparing_s)
+    move(world, job, "reserved")
+    world.write(lambda tx: commands.pause_job(tx, job))
+    wait(world, 2 * world.timeouts.preparing_s)
+    world.write(lambda tx: commands.resume_job(tx, job))
+    wait(world, 0.5 * world.timeouts.preparing_s)
+    laid(world, job)
+    assert state(world, job) == "stopping"
