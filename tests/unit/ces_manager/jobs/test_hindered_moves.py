@@ -6,13 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from manager_world import World
+from manager_world import World, full_mesh, ring
 from moved_tasks import apart, ask, gone, held_beside, laid, lose, place, says, state, view
 from world_audit import findings
 
+from ces_common.messages.moves import MoveRequest
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_manager.jobs import commands
+from ces_manager.nodes import operations
+from ces_manager.plans.move import commit_move
 
 TASK = "w-0"
 Submit = Callable[[str], str]
@@ -132,3 +136,74 @@ def test_time_in_which_a_job_is_paused_does_not_count_against_its_move(world: Wo
     wait(world, 0.5 * world.timeouts.preparing_s)
     laid(world, job)
     assert state(world, job) == "stopping"
+
+
+def cut(world: World, *link: str) -> None:
+    mesh = full_mesh(["a", "b", "c"])
+    world.put_topology(
+        mesh.model_copy(update={"links": [each for each in mesh.links if {each.src, each.dst} != {*link}]})
+    )
+
+
+@pytest.mark.parametrize("when", ["reserved", "stopping", "starting"])
+@pytest.mark.parametrize("how", ["link", "node"])
+def test_where_only_what_is_held_beside_is_carried_no_more_the_job_stays(
+    world: World, submit: Submit, when: str, how: str
+) -> None:
+    """Towards the destination, or of the way back: over a link that is gone, or a node that is forgotten."""
+    job = submit("stop")
+    old = place(world, job, TASK)
+    if how == "link":
+        move(world, job, when)
+        cut(world, *("ab" if when == "starting" else "bc"))
+    else:
+        world.add_nodes("d")
+        world.put_topology(full_mesh(["a", "b", "c", "d"]))
+        if when == "starting":
+            flows = world.job(job).reserved
+            longer = [(flow, [flow.path[0], "d", flow.path[-1]]) for flow in flows]
+            given = [FlowPlan(src=flow.src, dst=flow.dst, rate=flow.rate, path=path) for flow, path in longer]
+            assert world.revise(job, *given) is None
+            move(world, job, when)
+        else:
+            paths = {"w-0": ["c", "d", "b"], "w-1": ["b", "d", "c"]}
+            flows = world.job(job).flows
+            given = [FlowPlan(src=flow.src, dst=flow.dst, rate=10**7, path=paths[flow.src]) for flow in flows]
+            world.write(lambda tx: commit_move(tx, job, MoveRequest(task=TASK, to="c"), given))
+            if when == "stopping":
+                laid(world, job)
+        world.write(lambda tx: operations.cordon(tx, "d"))
+        world.forget("d")
+    assert world.job(job).state is JobState.RUNNING
+    assert held_beside(world, job) == (0, 0)
+    if when == "stopping":
+        gone(world, old)
+    then = {"reserved": "kept", "stopping": "returning", "starting": "starting"}[when]
+    assert (state(world, job), place(world, job, TASK).node) == (then, "c" if when == "starting" else "a")
+    says(world, place(world, job, TASK), "running")
+    assert state(world, job) == ("done" if when == "starting" else "kept")
+
+
+def test_a_destination_that_is_lost_and_then_forgotten_leaves_the_job_where_it_is(world: World, submit: Submit) -> None:
+    job = submit("stop")
+    old = place(world, job, TASK)
+    move(world, job, "stopping")
+    lose(world, "c")
+    assert held_beside(world, job) == (0, 0)
+    assert world.forget("c") == []
+    gone(world, old)
+    assert (world.job(job).state, state(world, job)) == (JobState.RUNNING, "returning")
+    says(world, place(world, job, TASK), "running")
+    assert state(world, job) == "kept"
+
+
+def test_what_jobs_have_comes_before_what_is_held_for_moves(world: World, submit: Submit) -> None:
+    """Of a link that has become too small for both."""
+    job = submit("stop")
+    other = world.submit(ring("other", 2, priority=1))
+    world.run(other, ["b", "c"])
+    move(world, job, "reserved")
+    world.put_topology(full_mesh(["a", "b", "c"], "15Mbit"))
+    assert [world.job(each).state for each in (job, other)] == [JobState.RUNNING] * 2
+    assert (state(world, job), held_beside(world, job)) == ("kept", (0, 0))
+    assert view(world, job).reason in {"link b › c has too little left", "link c › b has too little left"}

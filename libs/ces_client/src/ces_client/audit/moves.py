@@ -107,9 +107,8 @@ class Moves:
         for each in dropped:
             if each in self._shared.allocations:
                 self._drop(job, self._shared.allocations[each])
-        if move.back.id in dropped:
-            self._carry(move.flows, -1)
-            move.flows = {}
+        self._carry(move.flows, -1)
+        move.flows = {}
 
     def _drop(self, job: Job, allocation: Allocation) -> None:
         """What was held beside and never came into use holds nothing any more."""

@@ -121,6 +121,17 @@ def lose_beside(tx: WriteTx, row: JobRow, node: str, reason: str) -> None:
         lose_source(tx, row, move)
 
 
+def lose_spare(tx: WriteTx, row: JobRow, reason: str) -> None:
+    """Links do not carry what is held beside the job's flows: its task stays, or cannot go back."""
+    move = move_of(tx, row)
+    if move is None:
+        return
+    if move.state in _AHEAD:
+        lose_destination(tx, row, move, reason)
+    else:
+        lose_source(tx, row, move)
+
+
 def lose_destination(tx: WriteTx, row: JobRow, move: MoveRow, reason: str) -> None:
     """The node that the task was to go to is lost, or takes nothing more. What has begun there is another matter."""
     if step(tx, row, move, F.NEW_FAILED, reason):
@@ -129,6 +140,7 @@ def lose_destination(tx: WriteTx, row: JobRow, move: MoveRow, reason: str) -> No
         move.reason = reason
         _tell(tx, row, move, move.state, [move.new])
         _drop(tx, [move.new])
+        _drop_flows(tx, row.id)
 
 
 def lose_source(tx: WriteTx, row: JobRow, move: MoveRow) -> None:

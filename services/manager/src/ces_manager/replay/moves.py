@@ -25,8 +25,7 @@ def move_goes_on(job: PastJob, data: Mapping[str, Any]) -> None:
         return
     if data.get("dropped"):
         beside.places = {name: place for name, place in beside.places.items() if name not in data["dropped"]}
-        if state is not S.STOPPING:  # it cannot go back
-            beside.flows.clear()
+        beside.flows.clear()
         return
     if state is S.STARTING:
         old = _leaves(job, data["task"])
