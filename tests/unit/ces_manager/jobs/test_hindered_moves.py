@@ -10,6 +10,8 @@ from manager_world import World, full_mesh, ring
 from moved_tasks import apart, ask, gone, held_beside, laid, lose, place, says, state, view
 from world_audit import findings
 
+from ces_common.db.history_tables import KeyframeRow
+from ces_common.db.uow import WriteTx
 from ces_common.messages.moves import MoveRequest
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
@@ -17,19 +19,42 @@ from ces_common.states import AllocationState, JobState
 from ces_manager.jobs import commands
 from ces_manager.nodes import operations
 from ces_manager.plans.move import commit_move
+from ces_manager.replay.keyframes import past_of
+from ces_manager.replay.past import flows_on_links, held_on_links, held_on_nodes, packed
+from ces_manager.replay.replay import past_at
 
 TASK = "w-0"
 Submit = Callable[[str], str]
 
 
+def follow(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, what a replay of the log says is held is compared with what the tables say."""
+    with world.uow.read() as tx:
+        begin = past_of(tx, world.now)
+    with world.uow.bare_write() as session:
+        session.merge(KeyframeRow(sequence=begin.sequence, time=world.now, body=packed(begin)))
+    write = world.write
+
+    def write_and_look(act: Callable[[WriteTx], object]) -> object:
+        result = write(act)
+        with world.uow.read() as tx:
+            past, present = past_at(tx, world.now), past_of(tx, world.now)
+        for held in (held_on_nodes, held_on_links, flows_on_links):
+            assert held(past) == held(present)
+        return result
+
+    monkeypatch.setattr(world, "write", write_and_look)
+
+
 @pytest.fixture
-def submit(world: World) -> Iterator[Submit]:
-    """Submits a job with such a ``disconnect``, whose tasks run on a and b; there is nothing on c. The log is audited
-    when the test is over."""
+def submit(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submit]:
+    """Submits a job with such a ``disconnect``, whose tasks run on a and b; there is nothing on c. The log is replayed
+    after each step, and audited when the test is over."""
 
     def submit(disconnect: str) -> str:
         made = world.submit(apart(disconnect=disconnect))
         world.run(made, ["a", "b"])
+        follow(world, monkeypatch)
         return made
 
     yield submit
@@ -207,3 +232,50 @@ def test_what_jobs_have_comes_before_what_is_held_for_moves(world: World, submit
     assert [world.job(each).state for each in (job, other)] == [JobState.RUNNING] * 2
     assert (state(world, job), held_beside(world, job)) == ("kept", (0, 0))
     assert view(world, job).reason in {"link b › c has too little left", "link c › b has too little left"}
+
+
+@pytest.mark.parametrize("how", ["drained", "forgotten"])
+def test_where_only_a_leaving_copy_is_left_on_a_node_the_task_goes_on(world: World, submit: Submit, how: str) -> None:
+    job = submit("stop")
+    old = place(world, job, TASK)
+    move(world, job, "stopping")
+    if how == "drained":
+        for _ in range(2):
+            world.write(lambda tx: operations.drain(tx, "a"))
+        assert (state(world, job), held_beside(world, job)) == ("stopping", (1, 2)), "what it needs there"
+        gone(world, old)
+    else:
+        lose(world, "a")
+        world.forget("a")
+    assert (world.job(job).state, held_beside(world, job)) == (JobState.RUNNING, (0, 0))
+    new = place(world, job, TASK)
+    assert (state(world, job), new.node) == ("starting", "c")
+    assert sorted(flow.path for flow in world.job(job).reserved) == [["b", "c"], ["c", "b"]]
+    says(world, new, "running")
+    assert state(world, job) == "done"
+
+
+@pytest.mark.parametrize("first", ["a", "c"])
+def test_where_both_nodes_are_left_while_it_ends_the_job_is_placed_anew(
+    world: World, submit: Submit, first: str
+) -> None:
+    job = submit("stop")
+    old = place(world, job, TASK)
+    move(world, job, "stopping")
+    for node in (first, "c" if first == "a" else "a"):
+        world.write(lambda tx, node=node: operations.drain(tx, node))
+    assert (world.job(job).state, held_beside(world, job)) == (JobState.RUNNING, (0, 0))
+    gone(world, old)
+    assert (world.job(job).state, state(world, job)) == (JobState.RESCHEDULING, "failed")
+    world.confirm(job)
+    assert world.job(job).state is JobState.QUEUED
+
+
+def test_a_task_with_no_way_back_is_not_sent_to_a_node_that_is_away_either(world: World, submit: Submit) -> None:
+    job = submit("keep")
+    old = place(world, job, TASK)
+    move(world, job, "stopping")
+    world.write(lambda tx: operations.drain(tx, "a"))
+    lose(world, "c", steps=5)
+    gone(world, old)
+    assert (world.job(job).state, state(world, job)) == (JobState.RESCHEDULING, "failed")

@@ -167,6 +167,13 @@ def turn_back(course: Course, reason: str, *, gone: bool = False) -> None:
         course.set(replace(member, state=A.LOST if gone else A.STOPPING, reason=reason))
 
 
+def lose(course: Course, member: str, reason: str) -> None:
+    """Whatever ran of a member has surely ended."""
+    known = course.members[member]
+    if not known.over:
+        course.set(replace(known, state=A.LOST, reason=reason))
+
+
 def suspend(course: Course, reason: str) -> None:
     """Freeze a running job where it is."""
     if course.state is J.RUNNING:

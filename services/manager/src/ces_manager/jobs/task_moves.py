@@ -47,6 +47,12 @@ def coming(tx: ReadTx, row: JobRow) -> str | None:
     return move.new if move is not None and move.state in (S.STARTING, S.CLEARING) else None
 
 
+def leaving(tx: ReadTx, row: JobRow) -> str | None:
+    """The allocation that its task moves away from, and that is to end."""
+    move = move_of(tx, row)
+    return move.old if move is not None and move.state is S.STOPPING else None
+
+
 def beside(tx: ReadTx, move: MoveRow) -> AllocationRow | None:
     """What is held beside the task's present allocation."""
     name = move.new if move.state in _AHEAD else move.back
@@ -145,9 +151,12 @@ def lose_destination(tx: WriteTx, row: JobRow, move: MoveRow, reason: str) -> No
 
 def lose_source(tx: WriteTx, row: JobRow, move: MoveRow) -> None:
     """The task can go back no more."""
+    if tx.session.get(AllocationRow, move.back) is None:
+        return
     _tell(tx, row, move, move.state, [move.back])
     _drop(tx, [move.back])
-    _drop_flows(tx, row.id)
+    if move.state not in _AHEAD:  # else it is to go there still
+        _drop_flows(tx, row.id)
 
 
 def _fact(tx: ReadTx, move: MoveRow, members: Mapping[str, Member]) -> MoveFact | None:
@@ -218,6 +227,8 @@ def _enter(tx: WriteTx, row: JobRow, move: MoveRow, then: MoveState, reason: str
     elif then is S.STARTING:
         _exchange_flows(tx, row)
         _bring_in(tx, row, move.new)
+        if beside(tx, move) is None:  # it cannot go back
+            _drop_flows(tx, row.id)
     elif then is S.RETURNING:
         if previous is S.CLEARING:
             _put_aside(tx, move.new)
