@@ -66,3 +66,12 @@ def held_beside(world: World, job: str) -> tuple[int, int]:
         move = tx.session.get(MoveRow, view(world, job).id)
         assert move is not None
         return int(task_moves.beside(tx, move) is not None), len(task_moves.flows_beside(tx, job))
+
+
+def lose(world: World, node: str, steps: int = 12) -> None:
+    """Five seconds a step, in which the others of a, b and c are heard; after 12 its lease has surely run out."""
+    for _ in range(steps):
+        world.beat(*({"a", "b", "c"} - {node}))
+        world.wait(5)
+        world.beat(*({"a", "b", "c"} - {node}))
+        world.expire()

@@ -24,13 +24,15 @@ def findings(world: World, links: Mapping[tuple[str, str], int] | None = None) -
         nodes = tx.session.scalars(select(NodeRow)).all()
         files = tx.session.execute(select(JobRow.id, JobRow.spec)).all()
         log = [json.loads(event.body) for event in events_after(tx, 0, ALL, 10**6)]
-    there = [
-        {"node": row.name, "change": change, "cpu": row.cpu, "memory": row.memory, "gpu": row.gpu}
+    kind, time = "ces.v1.node.changed", START.isoformat()
+    known = {
+        row.name: {"node": row.name, "cpu": row.cpu, "memory": row.memory, "gpu": row.gpu}
         | {"cards": [card.model_dump() for card in row.cards]}
         for row in nodes
-        for change in ("joined", "ready")
-    ]
-    kind, time = "ces.v1.node.changed", START.isoformat()
+    }
+    for each in (event["data"] for event in log if event["type"] == kind):
+        known.setdefault(each["node"], each)  # it was forgotten
+    there = [each | {"change": change} for each in known.values() for change in ("joined", "ready")]
     told = [{"id": f"n{i}", "type": kind, "time": time, "data": data} for i, data in enumerate(there)]
     numbered = [event | {"sequence": i} for i, event in enumerate(told + log, 1)]
     inventory = Inventory(links=links, jobs={job: request_of(file) for job, file in files})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from manager_world import World
-from moved_tasks import apart, ask, gone, held_beside, laid, place, says, state, view
+from moved_tasks import apart, ask, gone, held_beside, laid, lose, place, says, state, view
 from world_audit import findings
 
 from ces_common.states import AllocationState, JobState
@@ -111,14 +111,6 @@ def test_a_network_that_is_never_laid_leaves_the_task_where_it_is(world: World, 
     assert place(world, job, TASK).state is AllocationState.RUNNING
 
 
-def lose(world: World, node: str) -> None:
-    for _ in range(12):
-        world.beat(*({"a", "b", "c"} - {node}))
-        world.wait(5)
-        world.beat(*({"a", "b", "c"} - {node}))
-        world.expire()
-
-
 @pytest.mark.parametrize(
     ("node", "when", "then", "where"),
     [
@@ -126,6 +118,7 @@ def lose(world: World, node: str) -> None:
         ("c", "stopping", "returning", "a"),
         ("c", "starting", "returning", "a"),
         ("a", "reserved", "kept", None),
+        ("a", "stopping", "starting", "c"),
         ("a", "starting", "starting", "c"),
         ("b", "starting", "failed", None),
     ],

@@ -85,17 +85,19 @@ class Moves:
                 self._shared.hold(move.back, 1)
             self._replace(job, move.old, move.new.id)
             _exchange(job, move.flows)
+            if move.back.id not in self._shared.allocations:  # it cannot go back
+                self._give_up_flows(move)
         elif state == "returning":
             if before == "clearing":
                 self._shared.check(promises.TWICE, _still_there(move.new))
                 _exchange(job, move.flows)
                 self._replace(job, move.new.id, move.back.id)
             else:
-                self._shared.hold(move.back, 1)
+                if move.back.id in self._shared.allocations:
+                    self._shared.hold(move.back, 1)
                 self._replace(job, move.old, move.back.id)
                 self._drop(job, move.new)
-            self._carry(move.flows, -1)
-            move.flows = {}
+            self._give_up_flows(move)
         elif state not in MOVE_STEPS:
             for each in (move.new, move.back):
                 self._drop(job, each)
@@ -107,9 +109,12 @@ class Moves:
         for each in dropped:
             if each in self._shared.allocations:
                 self._drop(job, self._shared.allocations[each])
-        if move.back.id in dropped:
-            self._carry(move.flows, -1)
-            move.flows = {}
+        if move.state != "stopping" or move.new.id in dropped:
+            self._give_up_flows(move)
+
+    def _give_up_flows(self, move: TaskMove) -> None:
+        self._carry(move.flows, -1)
+        move.flows = {}
 
     def _drop(self, job: Job, allocation: Allocation) -> None:
         """What was held beside and never came into use holds nothing any more."""

@@ -167,6 +167,13 @@ def turn_back(course: Course, reason: str, *, gone: bool = False) -> None:
         course.set(replace(member, state=A.LOST if gone else A.STOPPING, reason=reason))
 
 
+def lose(course: Course, member: str, reason: str) -> None:
+    """Whatever ran of a member has surely ended."""
+    known = course.members[member]
+    if not known.over:
+        course.set(replace(known, state=A.LOST, reason=reason))
+
+
 def suspend(course: Course, reason: str) -> None:
     """Freeze a running job where it is."""
     if course.state is J.RUNNING:
@@ -237,10 +244,11 @@ def _confirmed(member: Member, generation: int, present: set[str]) -> bool:
 
 
 def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collection[str]) -> None:
+    ended = worker.state == "exited" and worker.exit_code == 0 and not (worker.lapsed or worker.reclaimed)
     if worker.state in ("running", "paused"):
         if member.state is A.PENDING:
             course.set(replace(member, state=A.RUNNING, reason=None))
-    elif member.id == course.coming and not (worker.state == "exited" and worker.exit_code == 0):
+    elif member.id == course.coming and not ended:
         if worker.state in _GONE:
             course.set(replace(member, state=A.FAILED, exit_code=worker.exit_code, reason=worker.reason))
     elif worker.state == "exited" and worker.lapsed:
@@ -250,7 +258,7 @@ def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collecti
     elif worker.state == "exited" and worker.reclaimed:
         course.set(replace(member, state=A.STOPPED, reason=worker.reason))
         reschedule(course, Cause.RECLAIMED, reclaimed(member.node))
-    elif worker.state == "exited" and worker.exit_code == 0:
+    elif ended:
         course.set(replace(member, state=A.SUCCEEDED, exit_code=0, reason=None))
     elif worker.state == "exited":
         _failed(course, replace(member, exit_code=worker.exit_code, reason=worker.reason), away)

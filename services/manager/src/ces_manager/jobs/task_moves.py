@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, and_, case, delete, func, select
 
 from ces_common.db.move_tables import MoveRow
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, ReservationRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.fault_points import fault_point
 from ces_common.messages.moves import MoveChanged, MoveView
 from ces_common.states import AllocationState, JobState
 from ces_common.task_move import OVER, MoveFact, MoveState, after
 from ces_manager.jobs.job_events import emit_allocation
-from ces_manager.jobs.lifecycle import Course, Member
+from ces_manager.jobs.lifecycle import Course, Member, reclaimed
 from ces_manager.jobs.link_shares import release_links, reserve_links
 
 A, S, F = AllocationState, MoveState, MoveFact
@@ -26,6 +26,7 @@ ASIDE = 0  # the attempt of what is not in use now
 STAYS = frozenset({JobState.RUNNING, JobState.PAUSED})  # in which a move goes on
 AMOUNTS = ("cpu", "memory", "gpu")
 _RAN = frozenset({A.RUNNING, A.SUCCEEDED})
+_AHEAD = (S.RESERVED, S.STOPPING)  # what is held beside is for the new copy; later for the old one's return
 
 
 def move_of(tx: ReadTx, row: JobRow) -> MoveRow | None:
@@ -46,11 +47,23 @@ def coming(tx: ReadTx, row: JobRow) -> str | None:
     return move.new if move is not None and move.state in (S.STARTING, S.CLEARING) else None
 
 
+def leaving(tx: ReadTx, row: JobRow) -> str | None:
+    """The allocation that its task moves away from, and that is to end."""
+    move = move_of(tx, row)
+    return move.old if move is not None and move.state is S.STOPPING else None
+
+
 def beside(tx: ReadTx, move: MoveRow) -> AllocationRow | None:
     """What is held beside the task's present allocation."""
-    name = move.new if move.state in (S.RESERVED, S.STOPPING) else move.back
+    name = move.new if move.state in _AHEAD else move.back
     row = tx.session.get(AllocationRow, name)
     return row if row is not None and row.attempt == ASIDE else None
+
+
+def is_beside() -> ColumnElement[bool]:
+    """The same of an allocation's row, where its job's move is joined."""
+    held = case((MoveRow.state.in_(_AHEAD), MoveRow.new), else_=MoveRow.back)
+    return and_(AllocationRow.attempt == ASIDE, AllocationRow.id == held)
 
 
 def all_beside(tx: ReadTx, row: JobRow) -> Sequence[AllocationRow]:
@@ -71,7 +84,7 @@ def settle(tx: WriteTx, row: JobRow, course: Course) -> bool:
     runs nowhere now."""
     move = move_of(tx, row)
     while move is not None and (fact := _fact(tx, move, course.members)) is not None:
-        step(tx, row, move, fact, _why(move, fact, course.members))
+        step(tx, row, move, fact, _why(tx, move, fact, course.members))
         if move.state in OVER:
             return move.state is S.FAILED
     return False
@@ -102,6 +115,29 @@ def step(tx: WriteTx, row: JobRow, move: MoveRow, fact: MoveFact, reason: str | 
     return True
 
 
+def lose_beside(tx: WriteTx, row: JobRow, node: str, reason: str) -> None:
+    """A node is lost, or to be left, where a move may hold something that never ran."""
+    move = move_of(tx, row)
+    held = None if move is None else beside(tx, move)
+    if move is None or held is None or held.node != node:
+        return
+    if held.id == move.new:
+        lose_destination(tx, row, move, reason)
+    else:
+        lose_source(tx, row, move)
+
+
+def lose_spare(tx: WriteTx, row: JobRow, reason: str) -> None:
+    """Links do not carry what is held beside the job's flows: its task stays, or cannot go back."""
+    move = move_of(tx, row)
+    if move is None:
+        return
+    if move.state in _AHEAD:
+        lose_destination(tx, row, move, reason)
+    else:
+        lose_source(tx, row, move)
+
+
 def lose_destination(tx: WriteTx, row: JobRow, move: MoveRow, reason: str) -> None:
     """The node that the task was to go to is lost, or takes nothing more. What has begun there is another matter."""
     if step(tx, row, move, F.NEW_FAILED, reason):
@@ -110,13 +146,17 @@ def lose_destination(tx: WriteTx, row: JobRow, move: MoveRow, reason: str) -> No
         move.reason = reason
         _tell(tx, row, move, move.state, [move.new])
         _drop(tx, [move.new])
+        _drop_flows(tx, row.id)
 
 
 def lose_source(tx: WriteTx, row: JobRow, move: MoveRow) -> None:
     """The task can go back no more."""
+    if tx.session.get(AllocationRow, move.back) is None:
+        return
     _tell(tx, row, move, move.state, [move.back])
     _drop(tx, [move.back])
-    _drop_flows(tx, row.id)
+    if move.state not in _AHEAD:  # else it is to go there still
+        _drop_flows(tx, row.id)
 
 
 def _fact(tx: ReadTx, move: MoveRow, members: Mapping[str, Member]) -> MoveFact | None:
@@ -127,7 +167,7 @@ def _fact(tx: ReadTx, move: MoveRow, members: Mapping[str, Member]) -> MoveFact 
         case S.STOPPING:
             return F.OLD_GONE if _over(members, move.old) else None
         case S.CARRYING:  # a task brings nothing along yet
-            return F.CARRIED if tx.session.get(AllocationRow, move.new) is not None else F.NEW_FAILED
+            return F.CARRIED if _unfit(tx, move) is None else F.NEW_FAILED
         case S.STARTING:
             if _state(members, move.new) in _RAN:
                 return F.NEW_RUNS
@@ -141,8 +181,24 @@ def _fact(tx: ReadTx, move: MoveRow, members: Mapping[str, Member]) -> MoveFact 
     return None
 
 
-def _why(move: MoveRow, fact: MoveFact, members: Mapping[str, Member]) -> str | None:
+def _unfit(tx: ReadTx, move: MoveRow) -> str | None:
+    """Why nothing is to start at the destination."""
+    there = tx.session.get(NodeRow, move.destination)
+    if there is None:
+        return f"node {move.destination} is gone"
+    if there.reclaimed:
+        return reclaimed(move.destination)
+    if there.state != "ready":
+        return f"node {move.destination} is {there.state}"
+    if tx.session.get(AllocationRow, move.new) is None:
+        return f"nothing is held on {move.destination} any more"
+    return None
+
+
+def _why(tx: ReadTx, move: MoveRow, fact: MoveFact, members: Mapping[str, Member]) -> str | None:
     """What is told of a fact by which a move comes to nothing."""
+    if fact is F.NEW_FAILED and move.state is S.CARRYING:
+        return f"{move.task} was not started on {move.destination}: {_unfit(tx, move)}"
     if fact is F.OLD_FAILED and move.state is S.RESERVED:
         return f"{move.task} ended by itself on {move.source}"
     if fact is not F.NEW_FAILED or move.new not in members:
@@ -171,6 +227,8 @@ def _enter(tx: WriteTx, row: JobRow, move: MoveRow, then: MoveState, reason: str
     elif then is S.STARTING:
         _exchange_flows(tx, row)
         _bring_in(tx, row, move.new)
+        if beside(tx, move) is None:  # it cannot go back
+            _drop_flows(tx, row.id)
     elif then is S.RETURNING:
         if previous is S.CLEARING:
             _put_aside(tx, move.new)

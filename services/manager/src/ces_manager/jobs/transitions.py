@@ -15,7 +15,7 @@ from ces_manager.errors import NotFound
 from ces_manager.jobs import task_moves
 from ces_manager.jobs.job_events import emit_allocation, emit_job
 from ces_manager.jobs.job_metrics import note_step
-from ces_manager.jobs.lifecycle import Cause, Course, JobStep, Member, MemberStep, reschedule, turn_back
+from ces_manager.jobs.lifecycle import Cause, Course, JobStep, Member, MemberStep, lose, reschedule, turn_back
 from ces_manager.jobs.next_size import begin_small, give_up, hold_nodes, next_allocations, take_over
 from ces_manager.jobs.trace_steps import begin_trace, trace_step
 
@@ -100,16 +100,18 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
 def change_on(tx: WriteTx, row: JobRow, node: str, walk: Callable[[Course], None], reason: str, *, lost: bool) -> None:
     """The same where a node is lost, or to be left: if the job has nothing there but what a move of one of its tasks
     holds, the move alone is concerned. ``lost``: nothing runs there any more."""
-    move = task_moves.move_of(tx, row)
+    move, leaving = task_moves.move_of(tx, row), task_moves.leaving(tx, row)
     there = [each for each in allocations_of(tx, [row])[row.id] if each.node == node and each.state in LIVE_STATES]
-    if move is None or any(each.id != task_moves.coming(tx, row) for each in there):
+    if move is None or any(each.id not in (task_moves.coming(tx, row), leaving) for each in there):
         change(tx, row, walk)
+    elif there and leaving is not None:
+        task_moves.lose_source(tx, row, move)
+        if lost:
+            change(tx, row, partial(lose, member=leaving, reason=reason))
     elif there:
         change(tx, row, partial(turn_back, reason=reason, gone=lost))
-    elif node == move.destination:
-        task_moves.lose_destination(tx, row, move, reason)
     else:
-        task_moves.lose_source(tx, row, move)
+        task_moves.lose_beside(tx, row, node, reason)
 
 
 def _settle_size(tx: WriteTx, row: JobRow, course: Course) -> None:

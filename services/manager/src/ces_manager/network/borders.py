@@ -20,7 +20,7 @@ from ces_common.names import border_node
 from ces_common.shares import reservable, usable
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
-from ces_manager.network.carried import jobs_not_carried
+from ces_manager.network.carried import not_carried
 from ces_manager.plans.residual import held_on_links
 
 log = structlog.get_logger()
@@ -73,7 +73,7 @@ def _end_parts_not_carried(tx: WriteTx) -> None:
     links = [LinkRecord.model_validate(row, from_attributes=True) for row in tx.session.scalars(select(LinkRow))]
     idle = [link.model_copy(update={"measured": None}) for link in links]  # what probes say moves no job here either
     media = {row.name: row.bandwidth for row in tx.session.scalars(select(MediumRow))}
-    for row, where in jobs_not_carried(tx, idle, media):
+    for row, where in not_carried(tx, idle, media).jobs:
         if row.part is not None:
             why = f"the border link no longer carries it: {where}"
             change(tx, row, partial(lifecycle.reschedule, cause=lifecycle.Cause.TOPOLOGY, reason=why))

@@ -14,10 +14,11 @@ from ces_common.messages.records import LinkRecord
 from ces_common.quantities import LARGEST
 from ces_manager.errors import Invalid
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.task_moves import lose_spare
 from ces_manager.jobs.transitions import change
 from ces_manager.network import link_states
 from ces_manager.network.borders import border_links, border_names
-from ces_manager.network.carried import jobs_not_carried
+from ces_manager.network.carried import not_carried
 
 
 def put_topology(tx: WriteTx, file: TopologyFile) -> None:
@@ -42,8 +43,11 @@ def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     tx.cluster().topology_version = tx.version
     tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
     media = {medium.name: medium.bandwidth for medium in file.media}
-    for row, where in jobs_not_carried(tx, [*links, *border], media):
+    lost = not_carried(tx, [*links, *border], media)
+    for row, where in lost.jobs:
         change(tx, row, partial(lifecycle.reschedule, cause=lifecycle.Cause.TOPOLOGY, reason=where))
+    for row, where in lost.moves:
+        lose_spare(tx, row, where)
 
 
 def directed_links(file: TopologyFile) -> list[LinkRecord]:

@@ -14,6 +14,7 @@ from functools import partial
 
 from sqlalchemy import select
 
+from ces_common.db.move_tables import MoveRow
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
 from ces_common.disconnect import STOP, outlives_s
@@ -21,7 +22,7 @@ from ces_common.states import JobState
 from ces_common.task_move import MoveState
 from ces_manager.clock import Clock
 from ces_manager.jobs import lifecycle
-from ces_manager.jobs.task_moves import lose_destination, move_of
+from ces_manager.jobs.task_moves import is_beside, lose_beside, lose_destination, move_of
 from ces_manager.jobs.transitions import change, change_on
 from ces_manager.nodes.failure_detector import FailureDetector, gives_up, is_lost, is_silent
 from ces_manager.nodes.heartbeats import unheard
@@ -92,13 +93,16 @@ def _with_work(tx: ReadTx, heard: Mapping[str, float], timeouts: Timeouts) -> li
     if not lost:
         return []
     query = (
-        select(AllocationRow.node, JobRow.disconnect, JobRow.state)
+        select(AllocationRow.node, JobRow.disconnect, JobRow.state, is_beside().label("beside"))
         .join(JobRow, JobRow.id == AllocationRow.job)
+        .outerjoin(MoveRow, MoveRow.id == JobRow.move)
         .where(AllocationRow.node.in_(lost), AllocationRow.state.in_(LIVE_STATES))
         .distinct()
     )
     rows = tx.session.execute(query)
-    return sorted({row.node for row in rows if _gone(row.disconnect, row.state, heard[row.node], timeouts)})
+    return sorted(
+        {row.node for row in rows if row.beside or _gone(row.disconnect, row.state, heard[row.node], timeouts)}
+    )
 
 
 def _gone(disconnect: str, state: JobState, age_s: float, timeouts: Timeouts) -> bool:
@@ -117,11 +121,13 @@ def _lost(tx: WriteTx, timeouts: Timeouts, node: str, age_s: float) -> None:
     lost = tx.session.get_one(NodeRow, node)
     lost.least_generation = lost.version = tx.version
     for row in jobs_on(tx, node):
+        why = f"node {node} was not heard for longer than its lease"
         if _gone(row.disconnect, row.state, age_s, timeouts):
-            longer = "" if row.disconnect == STOP else f" and {row.disconnect}"
-            why = f"node {node} was not heard for longer than its lease{longer}"
+            why += "" if row.disconnect == STOP else f" and {row.disconnect}"
             walk = partial(lifecycle.node_lost, node=node, cause=lifecycle.Cause.NODE_LOST, reason=why)
             change_on(tx, row, node, walk, why, lost=True)
+        else:  # its workers may run on, but what a move holds there never ran
+            lose_beside(tx, row, node, why)
 
 
 def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
@@ -146,7 +152,7 @@ def _move_late(tx: WriteTx, row: JobRow, late: Late) -> bool:
         if move is not None and move.state is MoveState.RESERVED:
             lose_destination(tx, row, move, late.why)
         return True
-    if move is None or move.state is not MoveState.STARTING:
+    if move is None or move.state is not MoveState.STARTING or late.allocation != move.new:
         return False
     change(tx, row, partial(lifecycle.turn_back, reason=late.why))
     return True

@@ -37,7 +37,11 @@ _WORKERS = (
     .order_by(AllocationRow.job, AllocationRow.rank)
 )
 
-_MOVES = select(MoveRow.id, MoveRow.job, MoveRow.task, MoveRow.destination).where(MoveRow.state == MoveState.RESERVED)
+_MOVES = (  # of a job that is paused nothing is asked, and its time begins anew
+    select(MoveRow.id, MoveRow.job, MoveRow.task, MoveRow.destination)
+    .join(JobRow, JobRow.move == MoveRow.id)
+    .where(MoveRow.state == MoveState.RESERVED, JobRow.state == JobState.RUNNING)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,12 @@ class JobWaits:
 @dataclass(frozen=True, slots=True)
 class Late:
     """Why a job in ``state`` has waited too long. ``hindered``: while it waited, somebody whom it needs was away.
-    ``move``: it is the move of one of its tasks that has."""
+    ``allocation``: whose worker has not started again; ``move``: it is the move of one of its tasks that has."""
 
     state: JobState
     why: str
     hindered: bool = False
+    allocation: str | None = None
     move: bool = False
 
 
@@ -167,7 +172,7 @@ def judge(
     for worker in again:
         if why := _overdue(restarting[worker.id], timeouts.starting_s, timeouts):
             words = f"{worker.task} on {worker.node} has not started again {why}"
-            late.setdefault(worker.job, Late(JobState.RUNNING, words, restarting[worker.id].hindered))
+            late.setdefault(worker.job, Late(JobState.RUNNING, words, restarting[worker.id].hindered, worker.id))
         elif why := waiting_for(restarts[worker.id], restarting[worker.id], now, failure_detector.since):
             hindrances[worker.job] = why
     for move in waits.moves:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from math import isfinite
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, select
 
 from ces_common.db.tables import NODE, HopRow, JobRow, NodeRow, RemovalRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
@@ -14,6 +14,7 @@ from ces_common.disconnect import outlives_s
 from ces_common.states import JobState
 from ces_manager.errors import Conflict
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.task_moves import ASIDE, lose_spare
 from ces_manager.jobs.transitions import change, change_on
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row, revoke_key, tasks_on
 from ces_manager.timeouts import Timeouts
@@ -38,6 +39,8 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
     for job in _jobs_through(tx, name):
         change(tx, job, partial(lifecycle.reschedule, cause=lifecycle.Cause.FORGOTTEN, reason=why))
         touched.append(job.id)
+    for job in _moves_through(tx, name):
+        lose_spare(tx, job, why)
     revoke_key(tx, row)
     emit_node(tx, row, "forgotten")
     tx.session.execute(delete(NodeRow).where(NodeRow.name == name), execution_options={"synchronize_session": False})
@@ -67,11 +70,12 @@ def _reason_to_keep(row: NodeRow, tasks: Sequence[str], age_s: float, end_s: flo
 
 
 def _jobs_through(tx: ReadTx, node: str) -> Sequence[JobRow]:
-    """Jobs with a flow through the node, or a suspended one whose flow starts or ends there."""
+    """Jobs with a flow through the node, or a suspended one whose flow starts or ends there; without what is held
+    beside for a move."""
     passing = (
         select(ReservationRow.job)
         .join(HopRow, HopRow.number == ReservationRow.number)
-        .where(ReservationRow.held, (HopRow.src == node) | (HopRow.dst == node))
+        .where(ReservationRow.held, ReservationRow.attempt != ASIDE, _passes(node))
     )
     waiting = (
         select(ReservationRow.job, ReservationRow.path)
@@ -81,3 +85,17 @@ def _jobs_through(tx: ReadTx, node: str) -> Sequence[JobRow]:
     jobs = {job for job, path in tx.session.execute(waiting) if node in (path[0], path[-1])}
     jobs.update(tx.session.scalars(passing))
     return tx.session.scalars(select(JobRow).where(JobRow.id.in_(jobs)).order_by(JobRow.id)).all()
+
+
+def _moves_through(tx: ReadTx, node: str) -> Sequence[JobRow]:
+    """Jobs for a task's move of which something is held through the node."""
+    beside = (
+        select(ReservationRow.job)
+        .join(HopRow, HopRow.number == ReservationRow.number)
+        .where(ReservationRow.held, ReservationRow.attempt == ASIDE, _passes(node))
+    )
+    return tx.session.scalars(select(JobRow).where(JobRow.id.in_(beside)).order_by(JobRow.id)).all()
+
+
+def _passes(node: str) -> ColumnElement[bool]:
+    return (HopRow.src == node) | (HopRow.dst == node)

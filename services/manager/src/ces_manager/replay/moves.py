@@ -24,8 +24,10 @@ def move_goes_on(job: PastJob, data: Mapping[str, Any]) -> None:
     if beside is None:
         return
     if data.get("dropped"):
+        present = job.now.places[data["allocation"]].node
+        on = {place.node for name, place in beside.places.items() if name in data["dropped"]}
         beside.places = {name: place for name, place in beside.places.items() if name not in data["dropped"]}
-        if state is not S.STOPPING:  # it cannot go back
+        if on != {present}:  # else it is where the task leaves, and what is held leads elsewhere
             beside.flows.clear()
         return
     if state is S.STARTING:
@@ -34,6 +36,8 @@ def move_goes_on(job: PastJob, data: Mapping[str, Any]) -> None:
         for name, place in list(beside.places.items()):
             beside.places[name] = _with_amounts(place, old)
         _exchange(job, beside)
+        if not beside.places:  # it cannot go back
+            beside.flows.clear()
     elif state is S.RETURNING:
         old = _leaves(job, data["task"])
         if data["previous"] == S.CLEARING:
