@@ -11,7 +11,7 @@ from ces_core.checker import check
 from ces_core.learned.start.nearness import APART, NOWHERE, flows_cost, hops_of
 from ces_core.learned.start.regions import REGION_SIZE, REGIONS, WIDE_SIZE, rule_of
 from ces_core.learned.start.ruin_and_recreate import heat_of, ruin_and_recreate
-from ces_core.learned.start.solver import MANY, SEARCH_LEARNED, _dives
+from ces_core.learned.start.solver import MANY, SEARCH_LEARNED, dives_of
 from ces_core.learned.start.weights import HABITS, shipped
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
@@ -91,8 +91,8 @@ def test_one_dive_where_placing_tasks_again_gains_more() -> None:
     drawn = (random_instance("thesis", 1, nodes=n, tasks=8) for n in (10, 60))
     few, dense, far = (problem_view(read_instance(each)) for each in (*drawn, sparse("thesis", 1)))
     assert float(few.fits.sum(axis=1).prod()) < MANY < float(dense.fits.sum(axis=1).prod())
-    assert [_dives(True, view) for view in (few, dense, far)] == [CONSTRUCTIONS, CONSTRUCTIONS, 1]
-    assert _dives(False, far) == CONSTRUCTIONS
+    assert [dives_of(True, view) for view in (few, dense, far)] == [CONSTRUCTIONS, CONSTRUCTIONS, 1]
+    assert dives_of(False, far) == CONSTRUCTIONS
 
 
 def test_nodes_that_are_cut_off_make_no_network_sparse() -> None:
@@ -101,4 +101,4 @@ def test_nodes_that_are_cut_off_make_no_network_sparse() -> None:
     instance["links"] = [link for link in instance["links"] if alone not in (link["src"], link["dst"])]
     view = problem_view(read_instance(instance))
     assert hops_of(view).max() == APART
-    assert _dives(True, view) == CONSTRUCTIONS
+    assert dives_of(True, view) == CONSTRUCTIONS

@@ -93,7 +93,7 @@ class LearnedStartSearch:
         boards: list[Board] = []
         limit_s = math.inf if time_limit_s is None else time_limit_s
         search = Search(self.name, self.summary, rule_of(weights(), WIDE_S <= limit_s < math.inf), self.value)
-        propose, dives = partial(self._propose, boards), partial(_dives, limit_s < math.inf)
+        propose, dives = partial(self._propose, boards), partial(dives_of, limit_s < math.inf)
         result = search.solve(problem, seed=seed, time_limit_s=time_limit_s, propose=propose, dives=dives)
         if self.policy is None or not boards or result.plan is None:
             return result
@@ -133,7 +133,7 @@ def _are_far(hops: FloatArray) -> bool:
     return len(near) > 0 and float(near.mean()) > FAR
 
 
-def _dives(timed: bool, view: ProblemView) -> int:
+def dives_of(timed: bool, view: ProblemView) -> int:
     """Greedy constructions: one where placing tasks again gains more in the same time."""
     return 1 if timed and _has_many(view) and _are_far(hops_of(view)) else DIVES
 
