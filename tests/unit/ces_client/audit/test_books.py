@@ -124,6 +124,12 @@ def test_work_for_a_silent_cordoned_or_reclaimed_node_is_found() -> None:
     assert found([*START, node("b", "reclaimed"), node("b", "lent"), *started(), *done()]) == ""
 
 
+def test_a_node_of_a_forgotten_ones_name_begins_anew() -> None:
+    gone = [*START, node("b", "drained"), node("b", "forgotten")]
+    assert "node b has never joined" in found([*gone, *started()])
+    assert found([*gone, *ready("b"), *started(), *done()]) == ""
+
+
 def revised(cause: str, bandwidth: int, number: int = 1) -> Fact:
     """The flow of job j, as it is now."""
     flow = {"number": number, "src": "t-0", "dst": "t-1", "min": 1, "max": 99, "path": ["a", "b"]}

@@ -16,6 +16,9 @@ class Nodes:
 
     def read(self, data: Mapping[str, Any]) -> None:
         """Take a change of a node."""
+        if data["change"] == "forgotten":  # one of its name that joins later is another
+            self._states.pop(data["node"], None)
+            return
         node = self._states.setdefault(data["node"], {"state": "unreachable", "cordoned": False, "reclaimed": False})
         change = data["change"]
         if change in ("ready", "unreachable"):
