@@ -72,9 +72,10 @@ def step_of(cluster: FaultCluster, job: str) -> int:
 
 
 def copies(cluster: FaultCluster, job: str) -> int:
-    """How many copies of its checkpoints were told of."""
+    """How many copies of checkpoints of its present attempt were told of: at another size, others do not count."""
+    attempt = cluster.client.jobs.get(job).attempt
     copied = [event["data"] for event in cluster.events() if event["type"] == "ces.v1.checkpoint.copied"]
-    return sum(data["job"] == job for data in copied)
+    return sum(data["job"] == job and data["attempt"] == attempt for data in copied)
 
 
 def test_training_goes_through_sizes_and_a_lost_node_to_what_one_process_comes_to(
