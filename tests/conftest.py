@@ -98,6 +98,12 @@ def _wireguard_module() -> str | None:
     return None if tried.returncode == 0 else "the kernel has no WireGuard"
 
 
+def _taps() -> str | None:
+    from ces_testbed.taps import why_no_taps
+
+    return why_no_taps()
+
+
 def _command(name: str) -> Callable[[], str | None]:
     return lambda: None if shutil.which(name) else f"{name} is not installed"
 
@@ -116,6 +122,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "prometheus": lambda: _command("prometheus")() or _command("promtool")(),
     "browser": _command("chromium"),
     "ssh": _command("ssh"),
+    "taps": _taps,
     "wireguard": _wireguard,
     "wireguard-module": _wireguard_module,
 }

@@ -16,7 +16,6 @@ from ces_testbed.delay_keeper import keeps_delays
 from ces_testbed.errors import TestbedError
 from ces_testbed.hosts import Hosts, clusters, remove_hosts, traces
 from ces_testbed.netlink import namespaces, routing, set_up
-from ces_testbed.taps import why_no_taps
 from ces_testbed.topology import parse_topology
 
 pytestmark = pytest.mark.needs("root")
@@ -179,7 +178,7 @@ def addressed(hosts: Hosts) -> None:
             ip.addr("add", index=ip.link_lookup(ifname=link_device(peer))[0], address=address, prefixlen=24)
 
 
-@pytest.mark.skipif(why_no_taps() is not None, reason="needs /dev/net/tun")
+@pytest.mark.needs("taps")
 def test_a_wire_with_a_delay_holds_what_it_carries_and_goes_with_the_hosts(cluster: str) -> None:
     hosts = Hosts(cluster, parse_topology(DELAYED, "test"))
     try:
