@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import nats.errors
 import pytest
 
+from ces_common.bus.nats_client import BrokerTransport
 from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.nats_refusals import is_no_entry
 from ces_common.bus.port import BusError
@@ -90,3 +92,12 @@ async def test_a_cancellation_that_meets_the_library_while_flushing_is_kept(monk
 )
 def test_a_broker_that_had_no_time_refuses_nobody(said: str, refused: bool) -> None:
     assert is_no_entry(Exception(said)) is refused
+
+
+def test_a_broker_has_all_of_a_beginning_before_it_can_refuse_and_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written to a connection that was closed fails, and the refusal is never read."""
+    transport, sent = BrokerTransport(None, "nowhere"), list[bytes]()
+    monkeypatch.setattr(transport, "_io_writer", SimpleNamespace(write=sent.append))
+    for part in (b"CONNECT {}\r\n", b"PING\r\n", b"PONG\r\n"):
+        transport.write(part)
+    assert sent == [b"CONNECT {}\r\nPING\r\n", b"PONG\r\n"]

@@ -73,29 +73,49 @@ class TolerantParser(Parser):
         return True
 
 
-class TlsTransport(TcpTransport):
-    """``server``: whom the certificate must be for."""
+class BrokerTransport(TcpTransport):
+    """``tls``: by what the server is checked, None: in the clear; ``server``: whom its certificate must be for.
 
-    def __init__(self, tls: ssl.SSLContext, server: str) -> None:
+    The library writes CONNECT and then PING. A server that refuses the first may have closed the connection before the
+    second, which then fails as a broken pipe, and what the server said is lost: a refusal looked like a lost broker. So
+    the two are written as one."""
+
+    def __init__(self, tls: ssl.SSLContext | None, server: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._tls, self._server = tls, server
+        self._held = b""
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
         """Raises OSError (of which ssl.SSLError is one), TimeoutError."""
+        encrypted: dict[str, Any] = {}
+        if self._tls is not None:
+            encrypted = {"ssl": self._tls, "server_hostname": self._server, "ssl_shutdown_timeout": SHUTDOWN_S}
         async with asyncio.timeout(connect_timeout):
             self._io_reader, self._io_writer = await asyncio.open_connection(
-                uri.hostname,
-                uri.port,
-                limit=buffer_size,
-                ssl=self._tls,
-                server_hostname=self._server,
-                ssl_shutdown_timeout=SHUTDOWN_S,
+                uri.hostname, uri.port, limit=buffer_size, **encrypted
             )
+
+    def write(self, payload: bytes) -> None:
+        assert self._io_writer is not None, "connect first"
+        if payload.startswith(b"CONNECT "):
+            self._held = payload
+            return
+        held, self._held = self._held, b""
+        self._io_writer.write(held + payload)
+
+    async def readline(self) -> bytes:
+        """What a server says while a connection begins: the library would go on after none. Raises OSError."""
+        line: bytes = await super().readline()  # type: ignore[no-untyped-call]
+        if not line:
+            raise ConnectionResetError("the broker closed the connection at once")
+        return line
 
     async def connect_tls(
         self, uri: str | ParseResult, ssl_context: ssl.SSLContext, buffer_size: int, connect_timeout: int
     ) -> None:
-        """Nothing: where the library would begin TLS now, it has begun."""
+        """Nothing where TLS has begun already."""
+        if self._tls is None:
+            await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
 
 
 class TolerantClient(Client):
@@ -107,12 +127,9 @@ class TolerantClient(Client):
         self._tls = tls
 
     async def _connect_to_server(self, s: Srv) -> None:
-        if self._tls is None:
-            await super()._connect_to_server(s)
-            return
         s.last_attempt = time.monotonic()
         # A server that another one has named by its address alone has the other one's name.
-        self._transport = TlsTransport(self._tls, s.tls_name or s.uri.hostname or "")
+        self._transport = BrokerTransport(self._tls, s.tls_name or s.uri.hostname or "")
         await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
