@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,10 @@ import pytest
 from gang_tasks import collectives, everything, gradient, learned
 from torch_gang import together
 
+from ces_rl import gang as gangs
 from ces_rl.algorithms.base import RefusedError
-from ces_rl.gang import ALONE, Gang, SoleRank
+from ces_rl.gang import ALONE, Gang, SoleRank, TorchGang
+from ces_testbed.spec import LOCALHOST, free_port
 
 pytestmark = pytest.mark.needs("torch")
 NUMBERS = [1.0, 2.0, 4.0, 8.0, 16.0]
@@ -132,3 +136,34 @@ def test_more_ranks_than_problems_are_refused() -> None:
 
     with pytest.raises(RefusedError, match="6 problems of an update are too few for 7 ranks"):
         learned(Crowd(), "ppo", PPO | {"problems": 6}, 1)
+
+
+def test_ranks_meet_those_of_their_own_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the first rank of the start before still listens when the others come."""
+    port, was_there = free_port(LOCALHOST, set()), threading.Event()
+    monkeypatch.setenv("PET_RDZV_ID", "first.1")
+    before = gangs.meeting_place(0, LOCALHOST, port)
+    monkeypatch.setenv("PET_RDZV_ID", "first.2")
+    monkeypatch.setattr("ces_rl.gang.time.sleep", lambda _: was_there.set())
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(gangs.meeting_place, 1, LOCALHOST, port)
+        assert was_there.wait(60)
+        del before
+        first = gangs.meeting_place(0, LOCALHOST, port)
+        first.set("said", "by the first")
+        assert other.result(60).get("said") == b"by the first"
+
+
+def test_no_rank_leaves_before_all_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    port, ranks = free_port(LOCALHOST, set()), []
+    for rank in range(2):
+        ranks.append(TorchGang.__new__(TorchGang))
+        ranks[rank].rank, ranks[rank].size = rank, 2
+        ranks[rank].store = gangs.meeting_place(rank, LOCALHOST, port)
+    first, other = ranks
+    with ThreadPoolExecutor() as pool:
+        left = pool.submit(other.leave)
+        first.store.wait(["ces/done/1"])
+        assert not left.done()
+        first.leave()
+        left.result(60)

@@ -7,9 +7,11 @@ no difference but its size. What is shared goes through pickle, so every rank tr
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ Found = TypeVar("Found")
 
 PATIENCE = timedelta(hours=2)
 """For how long a rank waits for one that is busy; one that has ended is noticed at once."""
+_ANSWER: Final = timedelta(seconds=10)
+_AGAIN_S: Final = 0.5
+_START, _DONE = "ces/start", "ces/done"
 
 
 class Gang:
@@ -67,6 +72,9 @@ class Gang:
         """Mean and standard deviation of all ranks' numbers; 0 and 1 where there are none."""
         return (numbers.mean(), numbers.std()) if numbers.size else (0.0, 1.0)
 
+    def leave(self) -> None:
+        """Return when every rank has come this far: one that ended earlier would cut off what others still read."""
+
 
 ALONE = Gang()
 
@@ -78,14 +86,16 @@ class SoleRank(Gang):
 
 
 class TorchGang(Gang):
-    """The process group that this process has joined. Raises RuntimeError where a rank is lost."""
+    """The process group that this process has joined, and the store by which its ranks met. Raises RuntimeError where a
+    rank is lost."""
 
     malleable = True
 
-    def __init__(self) -> None:
+    def __init__(self, store: Any) -> None:
         import torch.distributed as dist
 
         self._dist, self.rank, self.size = dist, dist.get_rank(), dist.get_world_size()
+        self.store = store
 
     def gathered(self, mine: Found) -> list[Found]:
         found: list[Any] = [None] * self.size
@@ -123,13 +133,43 @@ class TorchGang(Gang):
             each.grad = mean[first : first + each.numel()].reshape(each.shape).clone()
             first += each.numel()
 
+    def leave(self) -> None:
+        with suppress(RuntimeError) if self.rank else nullcontext():  # the store may end with the first rank
+            self.store.set(f"{_DONE}/{self.rank}", "")
+            self.store.wait([f"{_DONE}/{rank}" for rank in range(self.size)], PATIENCE)
+
 
 def joined() -> Gang:
     """The gang that a launcher of ``torch.distributed`` has made this process a rank of (``RANK``, ``WORLD_SIZE``,
-    ``MASTER_ADDR``, ``MASTER_PORT``); one rank where it says nothing."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    ``MASTER_ADDR``, ``MASTER_PORT``, and of one start of several the id, ``PET_RDZV_ID``); one rank where it says
+    nothing."""
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
         return SoleRank()
     import torch.distributed as dist
 
-    dist.init_process_group("gloo", init_method="env://", timeout=PATIENCE)
-    return TorchGang()
+    store = meeting_place(rank, os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    return TorchGang(store)
+
+
+def meeting_place(rank: int, address: str, port: int) -> Any:
+    """The store of the first rank of this start. That of the start before may listen at the same place until it has
+    ended, and whoever met there would wait in vain."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    start, tried = os.environ.get("PET_RDZV_ID", ""), time.monotonic()
+    if rank == 0:
+        store = TCPStore(address, port, is_master=True, timeout=PATIENCE, wait_for_workers=False)
+        store.set(_START, start)
+        return store
+    while True:
+        try:
+            store = TCPStore(address, port, timeout=_ANSWER, wait_for_workers=False)
+            if store.get(_START).decode() == start:
+                store.set_timeout(PATIENCE)
+                return store
+        except RuntimeError:  # not there yet, or it ends just now
+            if time.monotonic() - tried > PATIENCE.total_seconds():
+                raise
+        time.sleep(_AGAIN_S)

@@ -64,15 +64,18 @@ def learn(spec: dict[str, Any], gang: Gang, told: list[int]) -> None:
 
 
 def take_part(part: Callable[[Gang, list[int]], None]) -> None:
-    """Join the gang and do a rank's part, which is given what SIGTERM puts into the list, until that is done or has
-    stopped."""
+    """Join the gang, do a rank's part, which is given what SIGTERM puts into the list, until that is done or has
+    stopped, and leave with the others."""
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    gang = joined()
     try:
-        part(joined(), told)
+        part(gang, told)
     except StoppedError as error:
         say(str(error))
+        gang.leave()
         sys.exit(128 + signal.SIGTERM)
+    gang.leave()
 
 
 if __name__ == "__main__":
