@@ -62,9 +62,8 @@ class NatsConnection:
         self._refusals = Refusals(name)
         self._tasks: set[asyncio.Task[None]] = set()
         self._up = asyncio.Event()
-        self._closing = False
+        self._closing, self._why = False, ""
         self._quiet_until: dict[str, float] = {}
-        self._why_not = ""
 
     @property
     def connected(self) -> bool:
@@ -98,8 +97,8 @@ class NatsConnection:
             async with asyncio.timeout(deadline_s):
                 client = await self._first_connection(stop_when_refused=True)
         except TimeoutError as error:
-            what = f"no message broker at {', '.join(self._servers)} within {deadline_s} s"
-            raise BusUnavailable(what + self._why_not) from error
+            where = ", ".join(self._servers)
+            raise BusUnavailable(f"no message broker at {where} within {deadline_s} s{self._why}") from error
         self._adopt(client)
 
     def _adopt(self, client: Client) -> None:
@@ -120,7 +119,7 @@ class NatsConnection:
                     raise
                 self._refused(error)
             except BusUnavailable as error:
-                self._why_not = f"; the last try: {error}"
+                self._why = f"; the last try: {error}"
                 self._say("unreachable", "waiting for the message broker", servers=self._servers, error=str(error))
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
             wait_s = min(MAX_RECONNECT_WAIT_S, wait_s * 2)
