@@ -155,7 +155,7 @@ def judged(env: Any, rule: ClusterRule, draws: int) -> dict[str, Any]:
     seen, a spread over the draws each."""
     every = []
     for number in range(draws):
-        figures = by_rule(env.source.draw(np.random.default_rng(number)), rule, number)
+        figures = by_rule(env.source.draw(np.random.default_rng(number)), rule, number, env.size)
         every.append(figures | {"decision_ms": 1000 * fmean(figures.pop("decision_s"))})
     return {name: spread(each[name] for each in every) for name in every[0]} | {
         "placed": [each["deployed"] for each in every]

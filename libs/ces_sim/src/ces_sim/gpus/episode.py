@@ -37,12 +37,12 @@ class Episode:
     earned: dict[Reading, float] = field(default_factory=lambda: dict.fromkeys(Reading, 0.0))
 
     @staticmethod
-    def of(drawn: Drawn) -> Episode:
-        """Before the first task."""
+    def of(drawn: Drawn, size: int = CLUSTER) -> Episode:
+        """Before the first task, with clusters of ``size`` hosts."""
         models = numbered(drawn.usual)
         fleet = models.fleet(drawn.nodes)
         asked = tuple(models.asked(task) for task in drawn.tasks)
-        return Episode(drawn, Clusters.of(fleet, CLUSTER), asked, models)
+        return Episode(drawn, Clusters.of(fleet, size), asked, models)
 
     @cached_property
     def usual(self) -> Typical:
@@ -76,7 +76,7 @@ class Episode:
         if chosen is None:
             return self.step(DELAY)
         host, cards = chosen
-        cluster = host // CLUSTER
+        cluster = host // self.clusters.size
         reward = {reading: float(rewards(self.clusters, self.task, reading)[cluster]) for reading in Reading}
         self._place(host, cards)
         return self._next(reward)
@@ -113,8 +113,8 @@ class Episode:
         }  # fmt: skip
 
 
-def by_rule(drawn: Drawn, rule: ClusterRule, seed: int) -> dict[str, Any]:
-    """Figures of a whole episode, with ``decision_s``, seconds of each decision."""
+def by_rule(drawn: Drawn, rule: ClusterRule, seed: int, size: int = CLUSTER) -> dict[str, Any]:
+    """Figures of a whole episode, with ``decision_s``, seconds of each decision, among clusters of ``size`` hosts."""
     rng = np.random.default_rng(seed)
     sizes = np.array(sorted(task.total for task in drawn.usual), np.int64)
 
@@ -122,7 +122,7 @@ def by_rule(drawn: Drawn, rule: ClusterRule, seed: int) -> dict[str, Any]:
         choice = rule.choose(episode.clusters, episode.task, Outlook(len(drawn.tasks) - episode.at - 1, sizes, rng))
         return lambda: episode.step(choice)
 
-    return _run(Episode.of(drawn), decide)
+    return _run(Episode.of(drawn, size), decide)
 
 
 def by_node(drawn: Drawn, policy: Policy, seed: int) -> dict[str, Any]:

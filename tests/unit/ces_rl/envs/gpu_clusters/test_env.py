@@ -20,11 +20,15 @@ from ces_core.learned.clusters import LearnedRule, load_cluster_policy
 from ces_rl.algorithms.base import RefusedError
 from ces_rl.envs.base import play_greedy
 from ces_rl.envs.gpu_clusters.env import GpuClusters, GpuClustersSettings
-from ces_rl.envs.gpu_clusters.vector import ACTIONS, CLUSTERS, UNIT, GpuVector
+from ces_rl.envs.gpu_clusters.vector import SIZES, UNIT, GpuVector
 from ces_rl.run import Run, train
 from ces_sim.gpus.episode import Episode, by_rule
+from ces_sim.gpus.scenarios import CLUSTER
+from ces_sim.gpus.scenarios import HOSTS as ALL_HOSTS
 
 pytestmark = pytest.mark.needs("torch")
+CLUSTERS = ALL_HOSTS // CLUSTER
+ACTIONS = CLUSTERS + 1
 
 
 @pytest.fixture(autouse=True)
@@ -56,24 +60,28 @@ def test_the_first_allowed_cluster_is_the_greedy_rule() -> None:
     assert found.success.all()
 
 
-@pytest.mark.parametrize("scenario", ["D1", "D2", "D3", "D4"])
+@pytest.mark.parametrize(
+    ("scenario", "among"),
+    [*((each, "clusters") for each in ("D1", "D2", "D3", "D4")), ("D1", "hosts"), ("D3", "hosts")],
+)
 @pytest.mark.parametrize("earns", ["after", "thought"])
 @pytest.mark.parametrize("renumbered", [False, True])
-def test_a_vector_does_what_as_many_episodes_do(scenario: str, earns: str, renumbered: bool) -> None:
-    found = vector(3, scenario=scenario, earns=earns, masked=False, renumbered=renumbered)
-    episodes = [Episode.of(each) for each in found.drawn]
+def test_a_vector_does_what_as_many_episodes_do(scenario: str, among: str, earns: str, renumbered: bool) -> None:
+    found = vector(3, scenario=scenario, among=among, earns=earns, masked=False, renumbered=renumbered)
+    waiting = found.count
+    episodes = [Episode.of(each, SIZES[among]) for each in found.drawn]
     rng = np.random.default_rng(1)
     while found.running.any():
         fitting = [np.append(each.clusters.hosts(each.task) >= 0, True) for each in episodes]
         actions = np.array([rng.choice(np.flatnonzero(each)) if rng.random() < 0.9 else 3 for each in fitting])
         if renumbered:  # the number that a cluster has now
             order = found._order
-            shown = [CLUSTERS if a == CLUSTERS else int((order[i] == a).argmax()) for i, a in enumerate(actions)]
+            shown = [waiting if a == waiting else int((order[i] == a).argmax()) for i, a in enumerate(actions)]
         else:
             shown = list(actions)
         earned = found.step(np.array(shown))
         for episode, action, reward in zip(episodes, actions, earned, strict=True):
-            expected = episode.step(DELAY if action == CLUSTERS else int(action))[Reading(earns)]
+            expected = episode.step(DELAY if action == waiting else int(action))[Reading(earns)]
             assert reward * UNIT == pytest.approx(expected, abs=1e-3)
     assert found.placed.tolist() == [len(each.placed) for each in episodes]
     assert found.wrong.tolist() == [each.wrong for each in episodes]
@@ -148,16 +156,17 @@ def test_the_paper_shows_sums_alone() -> None:
 
 @pytest.mark.parametrize("attention", ["none", "literal", "tokens"])
 @pytest.mark.parametrize("sees", ["sums", "hosts"])
-def test_networks_score_every_action(attention: str, sees: str) -> None:
+@pytest.mark.parametrize(("among", "count"), [("clusters", 16), ("hosts", 64)])
+def test_networks_score_every_action(attention: str, sees: str, among: str, count: int) -> None:
     torch.manual_seed(0)
-    env = GpuClusters(GpuClustersSettings(attention=attention, sees=sees))
+    env = GpuClusters(GpuClustersSettings(attention=attention, sees=sees, among=among))
     policy = env.policy()
-    clusters, task = torch.rand(3, CLUSTERS, env.shape.cluster), torch.rand(3, env.shape.task)
-    allowed = torch.ones(3, ACTIONS)
+    clusters, task = torch.rand(3, count, env.shape.cluster), torch.rand(3, env.shape.task)
+    allowed = torch.ones(3, count + 1)
     scores, values = policy(clusters, task, allowed)
-    assert (scores.shape, values.shape) == ((3, ACTIONS), (3,))
+    assert (scores.shape, values.shape) == ((3, count + 1), (3,))
     turned, _ = policy(clusters.flip(1), task, allowed)
-    same = torch.allclose(turned[:, :CLUSTERS], scores[:, :CLUSTERS].flip(1), atol=1e-5)
+    same = torch.allclose(turned[:, :count], scores[:, :count].flip(1), atol=1e-5)
     assert same == (attention == "tokens")  # a token's score goes with its cluster, wherever that stands
     allowed[:, 4] = 0
     assert (policy(clusters, task, allowed)[0].argmin(dim=1) == 4).all()
@@ -183,9 +192,10 @@ def test_a_run_learns_scores_and_ships(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("earns", ["thought", "count"])
 @pytest.mark.parametrize("renumbered", [False, True])
-def test_the_rule_decides_as_the_vector_does(earns: str, renumbered: bool) -> None:
+@pytest.mark.parametrize("among", ["clusters", "hosts"])
+def test_the_rule_decides_as_the_vector_does(earns: str, renumbered: bool, among: str) -> None:
     torch.manual_seed(3)
-    env = GpuClusters(GpuClustersSettings(earns=earns, renumbered=renumbered))
+    env = GpuClusters(GpuClustersSettings(earns=earns, renumbered=renumbered, among=among))
     policy, models = env.policy(), Models()
 
     def ask(*shown: np.ndarray) -> np.ndarray:
@@ -196,7 +206,7 @@ def test_the_rule_decides_as_the_vector_does(earns: str, renumbered: bool) -> No
     found = env.vector(2, 3)
     found.reset(0.0)
     play_greedy(policy, found)
-    assert found.placed.tolist() == [by_rule(each, rule, 0)["deployed"] for each in found.drawn]
+    assert found.placed.tolist() == [by_rule(each, rule, 0, env.size)["deployed"] for each in found.drawn]
 
 
 def test_without_data_the_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

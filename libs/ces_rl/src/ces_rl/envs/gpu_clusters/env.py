@@ -23,9 +23,9 @@ from ces_core.model.problem import FloatArray
 from ces_core.model.topology import IntArray
 from ces_rl.algorithms.base import RefusedError
 from ces_rl.envs.base import VALIDATION_SEED, Defaults, Expert, PolicyEnv, Scores, VectorEnv, play_greedy
-from ces_rl.envs.gpu_clusters.vector import ACTIONS, EARNS, GpuVector
+from ces_rl.envs.gpu_clusters.vector import EARNS, SIZES, GpuVector
 from ces_sim.gpus.episode import by_rule
-from ces_sim.gpus.scenarios import SCENARIOS, Source
+from ces_sim.gpus.scenarios import HOSTS, SCENARIOS, Source
 from ces_sim.gpus.traces import TraceError, read_nodes, read_tasks
 
 if TYPE_CHECKING:
@@ -51,6 +51,12 @@ class GpuClustersSettings:
     scenario: Annotated[
         str, Field(pattern=one_of(SCENARIOS), description="hosts and tasks, see docs/benchmarks/gpu-clusters.md")
     ] = "D1"
+    among: Annotated[
+        str,
+        Field(
+            pattern=one_of(SIZES), description="what a task is sent to: one of 16 clusters, or one of their 64 hosts"
+        ),
+    ] = "clusters"
     earns: Annotated[
         str,
         Field(
@@ -87,7 +93,7 @@ class Advised:
     regret: float
 
     def judge(self, rows: IntArray) -> tuple[NDArray[np.float32], FloatArray]:
-        regret = np.full((len(rows), ACTIONS), self.regret, np.float32)
+        regret = np.full((len(rows), self.vector.count + 1), self.regret, np.float32)
         regret[np.arange(len(rows)), self.vector.advice(rows)] = 0.0
         return regret, np.zeros(len(rows))
 
@@ -123,13 +129,18 @@ class GpuClusters(PolicyEnv):
         return View(chosen.sees == "sums", chosen.masked, chosen.earns == "count", chosen.renumbered)
 
     @property
+    def size(self) -> int:
+        """Hosts of what a task is sent to."""
+        return SIZES[self.settings.among]
+
+    @property
     def shape(self) -> Shape:
         """Of networks."""
         from ces_rl.envs.gpu_clusters.network import Shape
 
         chosen, more = self.settings, self.settings.sees == "hosts"
         cluster, task = len(SUMS) + more * len(HOST), len(TASK) + more * len(OUTLOOK)
-        return Shape(chosen.attention, cluster, task, chosen.hidden)
+        return Shape(chosen.attention, HOSTS // self.size, cluster, task, chosen.hidden)
 
     def policy(self) -> nn.Module:
         from ces_rl.envs.gpu_clusters.network import ClusterPolicy
@@ -139,11 +150,12 @@ class GpuClusters(PolicyEnv):
     def networks(self, width: int) -> tuple[nn.Module, nn.Module]:
         from ces_rl.envs.gpu_clusters.network import OneVector, scoring
 
-        actor = scoring(self.shape) if width == ACTIONS else OneVector(self.shape, width)
-        return actor, OneVector(self.shape, 1, more=width)
+        shape = self.shape
+        actor = scoring(shape) if width == shape.count + 1 else OneVector(shape, width)
+        return actor, OneVector(shape, 1, more=width)
 
     def vector(self, slots: int, seed: int) -> GpuVector:
-        return GpuVector(self.source, slots, seed, earns=self.settings.earns, view=self.view)
+        return GpuVector(self.source, slots, seed, earns=self.settings.earns, view=self.view, size=self.size)
 
     @contextmanager
     def expert(self, vector: VectorEnv, *, limit: int, regret_cap: float, threads: int) -> Iterator[Expert]:
@@ -167,7 +179,9 @@ class GpuClusters(PolicyEnv):
         return {
             name: {
                 self.settings.scenario: {
-                    "deployed": float(np.mean([by_rule(each, CLUSTER_RULES[name], 0)["deployed"] for each in drawn]))
+                    "deployed": float(
+                        np.mean([by_rule(each, CLUSTER_RULES[name], 0, self.size)["deployed"] for each in drawn])
+                    )
                 }
             }
             for name in RULES

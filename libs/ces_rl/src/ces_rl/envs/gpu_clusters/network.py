@@ -14,17 +14,17 @@ import torch
 from torch import Tensor, nn
 
 from ces_rl.algorithms.choices import FORBIDDEN
-from ces_rl.envs.gpu_clusters.vector import ACTIONS, CLUSTERS
 
 WIDTH = 128
 
 
 @dataclass(frozen=True)
 class Shape:
-    """``attention``: ``none``, ``literal`` or ``tokens``. ``cluster`` and ``task``: numbers observed of each cluster
-    and of the task. ``hidden``: widths of the two hidden layers."""
+    """``attention``: ``none``, ``literal`` or ``tokens``. ``count``: of clusters; actions are one more. ``cluster`` and
+    ``task``: numbers observed of each cluster and of the task. ``hidden``: widths of the two hidden layers."""
 
     attention: str
+    count: int
     cluster: int
     task: int
     hidden: tuple[int, int]
@@ -55,7 +55,7 @@ class OneVector(nn.Module):
 
     def __init__(self, shape: Shape, outputs: int, more: int = 0) -> None:
         super().__init__()
-        inputs = CLUSTERS * shape.cluster + shape.task + more
+        inputs = shape.count * shape.cluster + shape.task + more
         attends = shape.attention != "none"
         self.attention = Attending(inputs) if attends else None
         between: list[nn.Module] = [nn.ReLU()] if attends else []
@@ -70,7 +70,7 @@ class OneVector(nn.Module):
 
 
 class Tokens(nn.Module):
-    """Takes each cluster as a token; gives a score for each cluster, and a last one for waiting, (B, ACTIONS)."""
+    """Takes each cluster as a token; gives a score for each cluster, and a last one for waiting, (B, actions)."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -80,19 +80,19 @@ class Tokens(nn.Module):
         self.waiting = nn.Sequential(nn.ReLU(), *layers(WIDTH + shape.task, shape.hidden, 1))
 
     def forward(self, clusters: Tensor, task: Tensor, allowed: Tensor) -> Tensor:
-        tokens = torch.cat([clusters, task.unsqueeze(1).expand(-1, CLUSTERS, -1)], dim=2)
+        tokens = torch.cat([clusters, task.unsqueeze(1).expand(-1, clusters.shape[1], -1)], dim=2)
         attended = self.attention(tokens)
         each = self.each(torch.cat([attended, tokens], dim=2)).squeeze(2)
         return torch.cat([each, self.waiting(torch.cat([attended.mean(dim=1), task], dim=1))], dim=1)
 
 
 def scoring(shape: Shape) -> nn.Module:
-    """The network that scores actions, (B, ACTIONS), by the shape's attention."""
-    return Tokens(shape) if shape.attention == "tokens" else OneVector(shape, ACTIONS)
+    """The network that scores actions, (B, actions), by the shape's attention."""
+    return Tokens(shape) if shape.attention == "tokens" else OneVector(shape, shape.count + 1)
 
 
 class ClusterPolicy(nn.Module):
-    """(B, ACTIONS) scores, with the lowest for actions that are not allowed, and (B,) values. The two networks share no
+    """(B, actions) scores, with the lowest for actions that are not allowed, and (B,) values. The two networks share no
     weights."""
 
     def __init__(self, shape: Shape) -> None:

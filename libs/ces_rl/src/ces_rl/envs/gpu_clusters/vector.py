@@ -19,9 +19,8 @@ from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 from ces_sim.gpus.scenarios import CLUSTER, HOSTS, Drawn, Source
 
-CLUSTERS = HOSTS // CLUSTER
-ACTIONS = CLUSTERS + 1
-"""A cluster, or in the last place to wait."""
+SIZES = {"clusters": CLUSTER, "hosts": 1}
+"""What a task is sent to -> how many hosts it has."""
 EARNS = ("after", "thought", "count")
 """The two readings of the paper's reward, and for a placed task its share of the stream."""
 UNIT = -WRONG
@@ -48,15 +47,17 @@ def _place(fleet: Fleet, tasks: Integers, hosts: Integers) -> None:
 
 class GpuVector:
     """See :class:`ces_rl.envs.base.VectorEnv`. Observations are what ``view`` shows of clusters and of the task, and
-    the mask. Each stream's clusters lie in one fleet, and all streams are looked at together."""
+    the mask. Actions are the ``count`` clusters of ``size`` hosts, and in the last place to wait. Each stream's
+    clusters lie in one fleet, and all streams are looked at together."""
 
-    def __init__(self, source: Source, slots: int, seed: int, *, earns: str, view: View) -> None:
+    def __init__(self, source: Source, slots: int, seed: int, *, earns: str, view: View, size: int = CLUSTER) -> None:
         self._source, self.slots, self._earns, self._view = source, slots, earns, view
+        self._size, self.count = size, HOSTS // size
         self._seed, self._count, self._models = seed, 0, Models()
         self._usual = Usual.of(self._models.asked(task) for task in source.usual)
         self._places, self._length = np.arange(slots), source.scenario.tasks
         self.drawn: list[Drawn] = []
-        self._mask = np.ones((slots, ACTIONS), np.bool_)
+        self._mask = np.ones((slots, self.count + 1), np.bool_)
         self.placed, self.judged, self.wrong, self._at = np.zeros((4, slots), np.int64)
 
     @property
@@ -92,14 +93,14 @@ class GpuVector:
         streams = {id(each): [models.asked(task) for task in each.tasks] for each in self.drawn}
         self._tasks = np.array([streams[id(each)] for each in self.drawn], np.int64)
         self._fleet = models.fleet([node for each in self.drawn for node in each.nodes])
-        self._total = sums(self._fleet, CLUSTER).reshape(self.slots, CLUSTERS, -1)
+        self._total = sums(self._fleet, self._size).reshape(self.slots, self.count, -1)
         self.placed, self.judged, self.wrong, self._at = np.zeros((4, self.slots), np.int64)
         self._look()
 
     def _look(self) -> None:
         at = np.minimum(self._at, self._length - 1)
         self._asked = self._tasks[self._places, at]
-        self._seen = look(self._fleet, CLUSTER, self._total, self._asked, self._length - self._at - 1, self._usual)
+        self._seen = look(self._fleet, self._size, self._total, self._asked, self._length - self._at - 1, self._usual)
         self._clusters, self._task, self._mask, self._order = self._view.shown(self._seen)
         over = ~self.running
         self._task[over], self._mask[over] = 0.0, True
@@ -109,8 +110,8 @@ class GpuVector:
 
     def step(self, actions: IntArray) -> NDArray[np.float32]:
         running, hosts = self.running, self._seen.hosts
-        waits = actions == CLUSTERS
-        cluster = self._order[self._places, np.minimum(actions, CLUSTERS - 1)]
+        waits = actions == self.count
+        cluster = self._order[self._places, np.minimum(actions, self.count - 1)]
         host = np.where(waits, -1, hosts[self._places, cluster])
         placed = running & (host >= 0)
         rightly = running & waits & (hosts < 0).all(axis=1)
@@ -118,7 +119,7 @@ class GpuVector:
             earned = placed / self._length
         else:
             rewards = self._rewards(Reading(self._earns))
-            earned = rewards[self._places, np.where(waits, CLUSTERS, cluster)] / UNIT
+            earned = rewards[self._places, np.where(waits, self.count, cluster)] / UNIT
         _place(self._fleet, self._asked, np.where(placed, host, -1))
         self.placed += placed
         self.judged += rightly
@@ -137,10 +138,10 @@ class GpuVector:
             least = np.where(there, after, np.inf).min(axis=1, keepdims=True)
             most = np.where(there, after, -np.inf).max(axis=1, keepdims=True)
         else:
-            others = np.where(np.eye(CLUSTERS, dtype=bool), after[:, :, None], now[:, None, :])
+            others = np.where(np.eye(self.count, dtype=bool), after[:, :, None], now[:, None, :])
             least, most = others.min(axis=2), others.max(axis=2)
         some = there.any(axis=1)
-        found = np.full((self.slots, ACTIONS), WRONG)
+        found = np.full((self.slots, self.count + 1), WRONG)
         # Without the others, whose extremes are infinite.
         value, least, most = (np.where(there, np.broadcast_to(each, there.shape), 0.0) for each in (after, least, most))
         found[:, :-1] = np.where(there, (scaled(value, least, most) - 1.0) * TAU, WRONG)
@@ -154,7 +155,7 @@ class GpuVector:
             cluster = self._rewards(Reading.THOUGHT)[:, :-1].argmax(axis=1)
             wait = np.all(self._seen.hosts < 0, axis=1)
         number = (self._order == cluster[:, None]).argmax(axis=1)
-        found: IntArray = np.where(wait, CLUSTERS, number)[rows]
+        found: IntArray = np.where(wait, self.count, number)[rows]
         return found
 
     def state(self) -> list[int]:
