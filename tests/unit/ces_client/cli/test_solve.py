@@ -187,6 +187,25 @@ def test_a_plan_that_breaks_a_rule_is_reported_as_broken(
     assert with_bad_input.exit_code == 2
 
 
+class Failing:
+    name, summary = "failing", "of another package"
+
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        raise KeyError(problem.name)
+
+
+def test_a_solver_of_another_package_that_fails_is_told_of_by_its_line(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "get_solver", lambda name: Failing())
+    file = _write(tmp_path, "i.json", random_instance())
+    run = CliRunner().invoke(app, ["solve", file, file, "--solver", "failing"])
+    assert run.exit_code == 2
+    lines = run.stderr.splitlines()
+    assert [line.startswith(f"error: {file}: solver failing: KeyError: ") for line in lines] == [True, True]
+    assert f"({__file__}, line " in lines[0]
+
+
 def test_an_answer_is_checked_against_its_instance(app: typer.Typer, tmp_path: Path) -> None:
     instance = _write(tmp_path, "i.json", random_instance("thesis", 1))
     line = CliRunner().invoke(app, ["solve", instance, "--solver", "greedy", "-o", "json"]).stdout

@@ -6,7 +6,9 @@ All three are plain functions; the ``ces`` command finds them through the entry-
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +63,8 @@ def solve(
         except PolicyError as error:
             say_error(output, {"field": "policy", "message": str(error)}, f"--policy: {error}")
             raise typer.Exit(2) from error
-    warm_up(chosen)
+    with nullcontext() if _is_ours(chosen) else suppress(Exception):  # it says so again of each file
+        warm_up(chosen)
     bad = broken = False
     for file in files:
         try:
@@ -75,6 +78,14 @@ def solve(
             bad = True
             details = {"instance": str(file), "field": error.field, "message": error.message}
             say_error(output, details, f"{file}: {error}")
+            continue
+        except Exception as error:
+            if _is_ours(chosen):
+                raise
+            bad, why = True, f"{type(error).__name__}: {error} ({_where(error)})"
+            say_error(
+                output, {"instance": str(file), "field": "solver", "message": why}, f"{file}: solver {solver}: {why}"
+            )
             continue
         answer = {"instance": str(file)} | result.to_dict(paths=problem.path_set)
         violations = broken_rules(instance, answer, basis=basis.value, paths=paths, path_metric=path_metric.value)
@@ -144,6 +155,16 @@ def _with_policy(solver: Solver, file: Path) -> Solver:
     if not isinstance(solver, Learned):
         raise PolicyError(f"{solver.name} asks no policy")
     return solver.using(file)
+
+
+def _is_ours(solver: Solver) -> bool:
+    return type(solver).__module__.partition(".")[0] == "ces_core"
+
+
+def _where(error: Exception) -> str:
+    """The line that raised it, for whoever wrote the solver."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}, line {last.lineno}"
 
 
 def _violations(violations: Sequence[Violation]) -> dict[str, Any]:
