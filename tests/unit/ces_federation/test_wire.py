@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -135,3 +136,25 @@ async def test_an_answer_is_waited_for_as_long_as_somebody_is_at_it(
     with pytest.raises(RequestTimeout):  # nobody is at it: what nobody handles is not answered
         async with asyncio.timeout(30):
             await a.ask("b", "unknown", b"hello", 60.0)
+
+
+async def test_a_region_is_not_called_silent_because_the_asker_stood_still(
+    bus: MemoryBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its timer goes off first, and what was said meanwhile is read after it."""
+    monkeypatch.setattr(wire_module, "SIGN_S", 0.2)
+    a = await made(bus, "a", "b")
+    wait, said = asyncio.wait, list[float]()
+
+    async def stands_still(waited: set[asyncio.Future[bytes]], timeout: float) -> object:
+        said.append(timeout)
+        if len(said) == 1:
+            time.sleep(2 * timeout)  # noqa: ASYNC251
+            (answer,) = waited
+            asyncio.get_running_loop().call_later(0.05, answer.set_result, b"it was said")
+            return None
+        return await wait(waited, timeout=timeout)
+
+    monkeypatch.setattr(wire_module.asyncio, "wait", stands_still)
+    assert await a.ask("b", "say", b"hello", 60.0) == b"it was said"
+    assert len(said) == 2

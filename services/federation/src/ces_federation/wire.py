@@ -92,10 +92,13 @@ class Wire:
         try:
             await self._send(region, operation, id_, data)
             async with asyncio.timeout(timeout_s):
-                signs = -1
-                while not answer.done() and self._at_it[region, id_] > signs:
-                    signs = self._at_it[region, id_]
+                signs, slept = -1, False
+                while not answer.done() and (slept or self._at_it[region, id_] > signs):
+                    signs, since = self._at_it[region, id_], time.monotonic()
                     await asyncio.wait({answer}, timeout=SIGN_S)
+                    slept = (
+                        time.monotonic() - since > 1.5 * SIGN_S
+                    )  # this process: what came meanwhile is yet to be read
                 if not answer.done():
                     raise TimeoutError
                 return answer.result()
