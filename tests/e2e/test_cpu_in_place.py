@@ -45,7 +45,11 @@ def test_a_job_has_what_is_idle_and_gives_it_up_for_one_that_waits(resizing: Fau
     wait_for(lambda: has(2000), "its workers have all of their hosts")
     other = resizing.submit(rigid("rigid", open_folder / "rigid", 5))
     resizing.await_state(other, "running")
-    assert has(1000)
+    shared = [each.node for each in resizing.client.jobs.get(other).placement]
+    mine = [each.cpu_desired for each in resizing.client.jobs.get(job).placement if each.node in shared]
+    assert mine, "the job shares a host"
+    assert {*mine} == {1000}, "and made room there before"
+    wait_for(lambda: has(1000), "both its workers have as much")
     (open_folder / "rigid").unlink()
     resizing.finish(other)
     wait_for(lambda: has(2000), "its workers have all of their hosts again")

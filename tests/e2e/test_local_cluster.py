@@ -18,7 +18,7 @@ import httpx
 import psutil
 import pytest
 from ces_command import ces as called
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 from ces_client import Client
 from ces_testbed.processes import MARK, Known
@@ -103,6 +103,7 @@ def ces(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.needs("root")
+@pytest.mark.timeout(600)
 def test_the_demonstration_trains_measures_and_leaves_nothing(env: dict[str, str], tmp_path: Path) -> None:
     demo = Demo(env, tmp_path)
     demo.wait_for_output("digits-ring running")
@@ -112,7 +113,7 @@ def test_the_demonstration_trains_measures_and_leaves_nothing(env: dict[str, str
     assert page is not None, demo.output
     signed_in = httpx.post(f"{page[1]}/v1/sessions", json={"code": page[2]}, trust_env=False, timeout=60)
     assert signed_in.status_code == 201, "the page that it names cannot be signed in to"
-    assert demo.process.wait(120) == 0, demo.output
+    assert demo.process.wait(300) == 0, demo.output
     demo.ended_clean(cluster)
     assert "bandwidth is enforced" in demo.output
     assert "digits-ring succeeded" in demo.output
@@ -170,7 +171,7 @@ def test_ctrl_c_while_training_ends_clean(env: dict[str, str], tmp_path: Path) -
     demo.wait_for_output("digits-ring running")
     cluster = demo.cluster()
     demo.process.send_signal(signal.SIGINT)
-    assert demo.process.wait(60) == 130, demo.output
+    assert demo.process.wait(PATIENCE_S) == 130, demo.output
     demo.ended_clean(cluster)
     assert "Where to go next" not in demo.output
 
@@ -182,7 +183,7 @@ def test_an_end_asked_for_while_starting_ends_clean(env: dict[str, str], tmp_pat
     cluster = demo.cluster()
     demo.process.send_signal(signal.SIGTERM)
     demo.process.send_signal(signal.SIGTERM)  # again: impatience must not break the cleaning up
-    assert demo.process.wait(60) == 130, demo.output
+    assert demo.process.wait(PATIENCE_S) == 130, demo.output
     demo.ended_clean(cluster)
 
 
@@ -197,6 +198,7 @@ def test_a_killed_demonstration_is_cleaned_up_by_its_cluster(env: dict[str, str]
 
 
 @pytest.mark.needs("root", "engine")
+@pytest.mark.timeout(600)
 def test_the_demonstration_runs_in_containers(env: dict[str, str], tmp_path: Path) -> None:
     import docker
     from compose_stack import build_missing_images
@@ -209,7 +211,7 @@ def test_the_demonstration_runs_in_containers(env: dict[str, str], tmp_path: Pat
     try:
         mine = {"label": f"ces.cluster={cluster}"}
         assert len(client.containers.list(filters=mine)) >= 5
-        assert demo.process.wait(120) == 0, demo.output
+        assert demo.process.wait(300) == 0, demo.output
         demo.ended_clean(cluster)
         assert client.containers.list(all=True, filters=mine) == []
     finally:

@@ -9,6 +9,7 @@ import signal
 import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import nats
@@ -80,9 +81,10 @@ def ran_once(far: FaultCluster, name: str) -> None:
 
 
 def test_a_job_without_room_at_home_runs_in_the_other_region(
-    regions: Regions, home: FaultCluster, far: FaultCluster
+    regions: Regions, home: FaultCluster, far: FaultCluster, open_folder: Path
 ) -> None:
-    job = home.submit(leaving("far", 4))
+    (open_folder / "hold").touch()
+    job = home.submit(recorded_job("far", 0.5, 0, open_folder / "hold", regions=["any"]))
     view = home.await_state(job, "elsewhere")
     assert view.region == regions.names["far"]
     wait_for(lambda: home.client.jobs.get(job).remote_state == "running", "home hears that it runs")
@@ -90,6 +92,7 @@ def test_a_job_without_room_at_home_runs_in_the_other_region(
     assert [(flow.src, flow.dst) for flow in flows.flows] == [("w-0", "w-1"), ("w-1", "w-2"), ("w-2", "w-0")]
     assert {bool(flow.rate) for flow in flows.flows} == {True}
     assert not any(flow.path or flow.hops for flow in flows.flows)
+    (open_folder / "hold").unlink()
     home.finish(job)
     local = next(iter(far.client.jobs.list(name="far")))
     assert "".join(home.client.jobs.logs(job)) == "".join(far.client.jobs.logs(local.id))
@@ -206,7 +209,7 @@ def test_the_hub_sees_neither_what_is_said_nor_more_than_who_says_it(
             assert not [name for name in nodes | jobs if f'"{name}"' in said]
             assert len(re.findall(r"\d+\.\d+\.\d+\.\d+", said)) == 1
             assert "captured" not in said
-    assert operations == {"summary", "bid", "hold", "commit", "status", "answer"}
+    assert operations - {"release", "tries"} == {"summary", "bid", "hold", "commit", "status", "answer"}
 
 
 async def captured(regions: Regions, home: FaultCluster) -> list[Msg]:

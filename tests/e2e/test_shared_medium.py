@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, running, wait_for
-from measured_traffic import arrived, rate, said
+from measured_traffic import arrived, said, usual_rate
 from shared_medium import Medium, busiest_rate, one_medium
 
 from ces_common.shares import reservable_of_medium
@@ -100,7 +100,7 @@ def test_all_flows_get_what_was_promised_of_the_medium_that_they_share(lan: tupl
     since = max(samples[0][0] for samples in streams.values()) + WARM_S
     until = min(samples[-1][0] for samples in streams.values())
     assert until - since > SEND_S / 2, "both jobs send together for most of their time"
-    came = {pair: rate(samples, since, until) / PAYLOAD for pair, samples in streams.items()}
+    came = {pair: usual_rate(samples, since, until) / PAYLOAD for pair, samples in streams.items()}
     busiest = busiest_rate(seen, STRETCH_S)
     report = {pair: f"{came[pair] / MBIT:.3f} of {(promised[pair] or 0) / MBIT:g} Mbit/s" for pair in promised}
     print(report, f"the medium carried {busiest / MBIT:.2f} of {CAPACITY / MBIT:g} Mbit/s in its busiest seconds,")

@@ -8,14 +8,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise, permutations
+from itertools import permutations
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, star
-from measured_traffic import Samples, arrived, rate, said
+from measured_traffic import arrived, rate, said, usual_rate
 from region_clusters import Regions, running_regions
 from waiting import wait_for
 
@@ -28,7 +27,6 @@ from ces_testbed.netlink import routing
 
 pytestmark = [pytest.mark.alone, pytest.mark.needs("root")]
 SEND_S, WARM_S = 20.0, 3.0
-TICKS = 4  # samples of a worker in a second
 TOLERANCE = 0.01
 FRAME, PAYLOAD = 1514, 1448  # bytes of a full Ethernet frame, as classes count, and of what TCP carries in it
 GATEWAY = "s1"
@@ -133,13 +131,6 @@ def sent(regions: Regions) -> list[int]:
             (link,) = ip.get_links(ifname=device)
             found.append(int(link.get_attr("IFLA_STATS64")["tx_bytes"]))
     return found
-
-
-def usual_rate(samples: Samples, since: float, until: float) -> float:
-    """Of the rates of all seconds the median: a machine that stands still for a moment takes from all flows at once,
-    wherever they run, and what is promised is a rate of the network."""
-    inside = [sample for sample in samples if since <= sample[0] <= until]
-    return median(rate([first, last], first[0], last[0]) for first, last in pairwise(inside[::TICKS]))
 
 
 def crossing(view: JobView) -> list[tuple[str, str]]:

@@ -94,15 +94,16 @@ def test_training_goes_through_sizes_and_a_lost_node_to_what_one_process_comes_t
     here = step_of(eager, job)
     wait_for(lambda: step_of(eager, job) >= here + 2, "three ranks learn", PATIENCE_S)
     wait_for(lambda: copies(eager, job) > 0, "a checkpoint is copied", PATIENCE_S)
-    (open_folder / "rigid").unlink()
-    eager.finish(other)
 
     before = eager.client.jobs.get(job)
     first = before.placement[0].node
     assert first is not None
     eager.cluster.kill(agent_name(first), stay_down=True)
+    # Nothing else places it again: as long as the rigid job is there, it cannot grow.
     wait_for(lambda: eager.client.jobs.get(job).attempt > before.attempt, "it is placed again", PATIENCE_S)
     eager.cluster.restart(agent_name(first))
+    (open_folder / "rigid").unlink()
+    eager.finish(other)
 
     text = ended_well(submitted, said)
     assert "es learns placement with 4 ranks\n" in text

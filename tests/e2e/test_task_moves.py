@@ -11,7 +11,7 @@ from fault_cluster import FaultCluster, recorded_job, wait_for
 from ces_common.messages.api import JobView, TaskView
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "applications"
-SENDING_S = 12
+SENDING_S = 25
 
 
 def held_job(cluster: FaultCluster, name: str, hold: Path) -> str:
@@ -91,8 +91,10 @@ def test_an_application_loses_no_request_while_its_detector_moves(cluster: Fault
     file = yaml.safe_load((EXAMPLES / "compute.yaml").read_text()) | {"restart": {"scope": "task"}}
     for group in file["tasks"]:
         group["command"] += ["--seconds", str(SENDING_S), "--again", "1"]
+    for each in file["tasks"]:
+        each.get("work", {})["per_request"] = "1ru"  # what has waited is soon worked off, on a busy machine too
     for each in file["requests"]:
-        each["rate"] = 30
+        each |= {"rate": 30, "deadline": "6s"}  # none is given up as lost within ten times its deadline
     job = cluster.submit(file)
     cluster.await_state(job, "running")
     wait_for(lambda: [count["answers"] > 15 for count in counts(cluster, job)] == [True], "requests are answered")

@@ -86,9 +86,12 @@ def test_either_knows_all_that_was_measured_of_a_flow(cluster: FaultCluster) -> 
                 for sample in hop.samples
             }
 
-        try:
-            wait_for(lambda: len(samples(one)) >= 30, "much was reported")
+        def both_know() -> bool:
+            """But for what a slow sender leaves out: it shares a node's newest alone."""
             counts = [len(samples(client)) for client in (one, two)]
+            return min(counts) >= 30 and min(counts) > 0.8 * max(counts)
+
+        try:
+            wait_for(both_know, "much was reported, and either knows of nearly all")
         finally:
             one.jobs.cancel(job)
-        assert min(counts) > 0.8 * max(counts), counts

@@ -21,6 +21,7 @@ from ces_experiments.network.flood import flood
 
 pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
+SURELY_S = 20.0  # for what must succeed: a first SYN that was lost is sent again after one second
 HEADERS = 66 / 1514  # Ethernet, IP and TCP with timestamps, of a full frame
 
 
@@ -159,9 +160,9 @@ async def test_jobs_are_apart(row: Row) -> None:
 
     def connections() -> dict[str, bool]:
         return {
-            "peer two hops away": reaches(one.file, two.file, two.address),
-            "peer on the same host": reaches(one.file, beside.file, beside.address),
-            "back": reaches(two.file, one.file, one.address),
+            "peer two hops away": reaches(one.file, two.file, two.address, SURELY_S),
+            "peer on the same host": reaches(one.file, beside.file, beside.address, SURELY_S),
+            "back": reaches(two.file, one.file, one.address, SURELY_S),
             "stranger far away": reaches(one.file, other.file, other.address),
             "stranger on the same host": reaches(one.file, near.file, near.address),
         }

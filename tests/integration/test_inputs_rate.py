@@ -10,7 +10,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 from dataplane_row import MBIT, Row, row_of, tc
@@ -24,7 +26,7 @@ from ces_experiments.network.traffic import DISCARD, HEADERS, RECEIVED, connect,
 
 pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
-SETTLE_S, SECONDS = 2.0, 4.0
+SETTLE_S, SECONDS = 2.0, 5
 DROPPED = re.compile(r"class htb 1:2 .*?dropped (\d+)", re.DOTALL)  # of flow 1
 ASK = b"GET /words/big HTTP/1.1\r\nHost: n1\r\n\r\n"
 
@@ -59,7 +61,8 @@ def frames(connection: socket.socket) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class Came:
-    """``alone`` and ``flooded``: mean rates of frames in bit/s; ``dropped``: packets of the flow at the node itself."""
+    """``alone`` and ``flooded``: rates of frames in the median second, in bit/s: one in which the machine stood still
+    says nothing of the network; ``dropped``: packets of the flow at the node itself."""
 
     alone: float
     flooded: float
@@ -71,9 +74,11 @@ def read_through(row: Row, reader: Worker, source: Worker, strangers: tuple[Work
 
     def rate(connection: socket.socket) -> float:
         time.sleep(SETTLE_S)
-        begin = frames(connection)
-        time.sleep(SECONDS)
-        return between(begin, frames(connection))
+        seen = [frames(connection)]
+        for _ in range(SECONDS):
+            time.sleep(1.0)
+            seen.append(frames(connection))
+        return median(between(*pair) for pair in pairwise(seen))
 
     with ExitStack() as stack:
         connection = stack.enter_context(reading(reader, source))

@@ -30,7 +30,7 @@ from ces_edge_agent.enrolment import Membership, ensure_joined
 from ces_edge_agent.renewal import Renewal
 from ces_edge_agent.settings import AgentSettings
 
-LONG_S, SHORT_S = 86400.0, 4.0
+LONG_S, SHORT_S = 86400.0, 8.0
 NODE = "n1"
 
 

@@ -19,6 +19,7 @@ from ces_common.states import JobState
 JOBS, PLACES = 200, 60
 HOMES, OWNERS = ("h1", "h2", "h3"), ("o1", "o2")
 WITHIN_S = float(os.environ.get("CES_CONFLICT_S", "300"))  # a limit for this test; how long it takes it prints
+LOOK_S = 0.2
 TRUST = {"accept": ["default"], "tenants": {"default": "default"}}
 
 
@@ -31,8 +32,9 @@ async def test_two_hundred_jobs_of_three_homes_want_sixty_places(tmp_path: Path)
             homes, owners = [regions[name] for name in HOMES], [regions[name] for name in OWNERS]
             await asyncio.gather(*(homes[i % len(homes)].submit(one_core(f"job-{i}")) for i in range(JOBS)))
             began = time.monotonic()
-            used_s = 0.0
+            used_s, late_s, looked = 0.0, 0.0, began
             while time.monotonic() - began < WITHIN_S:
+                late_s, looked = max(late_s, time.monotonic() - looked - LOOK_S), time.monotonic()
                 guests = [(owner, guest) for owner in owners for guest, _ in owner.guests()]
                 committed = [guest for _, guest in guests if guest.committed]
                 tries = Counter((guest.home, guest.home_job) for guest in committed)
@@ -43,11 +45,11 @@ async def test_two_hundred_jobs_of_three_homes_want_sixty_places(tmp_path: Path)
                     used_s = time.monotonic() - began
                 if used_s and time.monotonic() - began > used_s + 20:  # whatever is held beside has ended
                     break
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(LOOK_S)
             elsewhere = sum(home.states().count(JobState.ELSEWHERE) for home in homes)
             print(f"all places used after {used_s:.1f} s, oldest hold {oldest:.1f} s, held twice at most {double:g}")
             assert used_s, f"{len(committed)} of {PLACES} places are used after {WITHIN_S:g} s"
             assert elsewhere == PLACES
-            assert oldest <= HOLD_S + 1
+            assert oldest <= HOLD_S + 1 + late_s, f"all regions run here, which came {late_s:.1f} s late at worst"
             for region in regions.values():
                 audit(region.world)

@@ -3,7 +3,7 @@ what is shown of one that is not traced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,12 +54,14 @@ def traced(receiver: OtlpReceiver, tmp_path_factory: pytest.TempPathFactory) -> 
             yield cluster
 
 
-def whole_trace(cluster: FaultCluster, job: str, attempt: int | None = None) -> JobTrace:
-    """The trace once every worker's start and the last step are told."""
+def whole_trace(
+    cluster: FaultCluster, job: str, attempt: int | None = None, steps: Collection[str] = CHAIN
+) -> JobTrace:
+    """The trace once every worker's start and these steps are told, each by a service of its own."""
 
     def told() -> bool:
         names = [span.name for span in look().spans]
-        return names.count("start worker") == TASKS and "workers run" in names and "plan workers" in names
+        return names.count("start worker") == TASKS and {*steps, "workers run"} <= {*names}
 
     def look() -> JobTrace:
         return cluster.ask(lambda: cluster.client.jobs.trace(job, attempt=attempt))
@@ -90,6 +92,11 @@ def check_chain(trace: JobTrace) -> None:
 def test_one_trace_holds_every_hop(traced: FaultCluster, receiver: OtlpReceiver) -> None:
     job = traced.submit(recorded_job("traced", LIFE_S))
     traced.await_state(job, "running", "succeeded")
+
+    def applied() -> set[str | None]:
+        return {span.node for span in whole_trace(traced, job).spans if span.name == "apply network"}
+
+    wait_for(lambda: "s1" in applied(), "the switch between its workers' nodes has told of its part")
     trace = whole_trace(traced, job)
     assert (trace.source, trace.attempt, trace.attempts) == ("spans", 1, 1)
     check_chain(trace)
@@ -123,12 +130,12 @@ def test_a_manager_that_dies_breaks_no_trace(traced: FaultCluster, fault: str) -
     view = traced.finish(job)
     traced.await_start_of("manager", starts + 1)
     assert view.attempt == 1
-    trace = whole_trace(traced, job)
     if fault == "commit-relay:1":
-        check_chain(trace)
+        check_chain(whole_trace(traced, job))
     else:  # what had not reached the database went with the manager: hops that it only relayed
-        assert len({span.id for span in trace.spans}) == len(trace.spans)
-        assert {"POST /v1/jobs", "decide", "commit plan", "network in place"} <= {span.name for span in trace.spans}
+        steps = {"POST /v1/jobs", "decide", "commit plan", "network in place", "plan workers"}
+        spans = whole_trace(traced, job, steps=steps).spans
+        assert len({span.id for span in spans}) == len(spans)
 
 
 def test_a_caller_s_context_is_gone_on_with_where_it_is_one(traced: FaultCluster) -> None:

@@ -34,8 +34,8 @@ from ces_testbed.topology import Topology
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "programs"
 T = TypeVar("T")
-SETTLE_S = 40.0
-DOWN_S = 30.0  # how long the manager may be away
+SETTLE_S = 120.0
+DOWN_S = 120.0  # how long the manager may be away
 
 
 def star(hosts: int, *, cpu: str = "2", link: str = "100Mbit") -> Topology:

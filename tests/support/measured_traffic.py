@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from fault_cluster import FaultCluster
 
 from ces_common.messages.api import JobView
 
+TICKS = 4  # samples of a worker in a second
 Samples = list[tuple[float, int]]  # seconds on the machine's clock, bytes so far
 
 
@@ -40,3 +43,10 @@ def rate(samples: Samples, since: float, until: float) -> float:
     inside = [sample for sample in samples if since <= sample[0] <= until]
     (t0, b0), (t1, b1) = inside[0], inside[-1]
     return (b1 - b0) * 8 / (t1 - t0)
+
+
+def usual_rate(samples: Samples, since: float, until: float) -> float:
+    """Of the rates of all seconds the median: a machine that stands still for a moment takes from all flows at once,
+    wherever they run, and what is promised is a rate of the network."""
+    inside = [sample for sample in samples if since <= sample[0] <= until]
+    return median(rate([first, last], first[0], last[0]) for first, last in pairwise(inside[::TICKS]))

@@ -46,13 +46,15 @@ def reaches(src: Path, dst: Path, address: str, timeout: float = 1.0) -> bool:
 
 
 class Stream:
-    """A TCP connection that sends as fast as it can until closed; counts what arrives."""
+    """A TCP connection that sends as fast as it can until closed; counts what arrives. ``longest_s``: between two
+    pieces of it."""
 
     def __init__(self, src: Path, dst: Path, address: str, port: int = PORT) -> None:
         with listen(dst, address, port) as server:
             self._sender = connect(src, address, port)
             self._receiver, _ = server.accept()
         self.received = 0
+        self.longest_s = 0.0
         self.failed: OSError | None = None
         self._stopping = False
         self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._receive)]
@@ -82,8 +84,11 @@ class Stream:
 
     def _receive(self) -> None:
         try:
+            last = time.monotonic()
             while data := self._receiver.recv(65536):
                 self.received += len(data)
+                before, last = last, time.monotonic()
+                self.longest_s = max(self.longest_s, last - before)
         except OSError as error:
             self._note(error)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from ces_common.natsauth import Trust, credentials_file, init_trust, jwt, new_us
 from ces_common.natsauth.permissions import Permissions
 from ces_common.natsauth.regions import Hub, Leaf, hub_config, init_hub, init_region, wire_credentials
 from ces_common.tls.certificates import init_authority, renew
+from ces_testbed.spec import LOCALHOST, free_port
 
 EVERYTHING = Permissions(publish=(">",), subscribe=(">",), answers=True)
 
@@ -71,8 +71,7 @@ def running_servers(home: Path, names: Sequence[str]) -> Iterator[World]:
     authority = init_authority(home / "hub" / "tls")
     certificate = home / "hub" / "tls" / "hub.pem"
     renew(certificate, authority, ["127.0.0.1"], timedelta(days=1), datetime.now(UTC))
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        leaf_port = held.getsockname()[1]
+    leaf_port = free_port(LOCALHOST, set())
     config = hub_config(hub, host="127.0.0.1", port=-1, leaf_port=leaf_port, certificate=certificate)
     with ExitStack() as running:
         server = running.enter_context(NatsServer(home / "hub" / "server", config))
