@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ces_common.natsauth.patience import BEGIN_S, PING_EVERY_S, UNANSWERED_PINGS
+from ces_common.natsauth.regions import Leaf
 from ces_common.natsauth.trust import Trust
 
-if TYPE_CHECKING:
-    from ces_common.natsauth.regions import Leaf
-
 MAX_PAYLOAD: Final = 8 * 1024 * 1024  # bytes
-# A client that hangs is given up within 15 s, as clients give up a server; until then its share of what several
-# managers divide among them is lost. One that says something meanwhile is not asked.
-PING_EVERY_S: Final = 5
-UNANSWERED_PINGS: Final = 2
-BEGIN_S: Final = 5  # that the beginning of TLS may take; over a slow link it does
 
 
 def server_config(

@@ -18,9 +18,9 @@ from typing import Final
 
 from ces_common import subjects
 from ces_common.natsauth import jwt
-from ces_common.natsauth.config import BEGIN_S, PING_EVERY_S, UNANSWERED_PINGS
 from ces_common.natsauth.credentials import Credentials, new_user_key
 from ces_common.natsauth.keys import Kind, public_key
+from ces_common.natsauth.patience import BEGIN_S, PING_EVERY_S, UNANSWERED_PINGS
 from ces_common.natsauth.permissions import Permissions
 from ces_common.natsauth.trust import Trust, kept_jwt, kept_seed, load_revocation_key
 
