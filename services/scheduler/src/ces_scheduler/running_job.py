@@ -69,9 +69,7 @@ def running_problem(record: JobRecord, free: Offer, paths: int | None) -> Proble
     return Problem.make(
         problem.cluster,
         [
-            _placed(
-                core, task, places[task.name], task.user is None or access.get(task.user) == places[task.name], free
-            )
+            core if core.name in astray else _placed(core, task, places[task.name], free)
             for core, task in zip(problem.tasks, tasks, strict=True)
         ],
         problem.flows,
