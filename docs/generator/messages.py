@@ -7,6 +7,7 @@ from types import ModuleType
 
 from ces_common import subjects
 from ces_common.messages import (
+    adjustments,
     checkpoints,
     confinement,
     decompositions,
@@ -140,6 +141,13 @@ def _queries() -> str:
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "move"), "manager", "scheduler", moves.MoveQuery, moves.MoveAnswer),
+        (
+            subjects.rpc("scheduler", "adjust"),
+            "manager",
+            "scheduler",
+            adjustments.AdjustmentQuery,
+            adjustments.AdjustmentAnswer,
+        ),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
         (subjects.rpc("scheduler", "policy"), "manager", "scheduler", policies.PolicyQuery, policies.PolicyAnswer),
         (
@@ -175,6 +183,7 @@ def models() -> list[type[Message]]:
         queries,
         policies,
         decompositions,
+        adjustments,
         records,
         traces,
     )

@@ -21,6 +21,7 @@ from schemathesis.specs.openapi import checks
 
 from ces_common import subjects
 from ces_common.jobfile import JobFile
+from ces_common.messages.adjustments import AdjustmentAnswer
 from ces_common.messages.api import Problem
 from ces_common.messages.base import Message
 from ces_common.messages.decompositions import DecompositionAnswer
@@ -146,6 +147,7 @@ async def town(api: Api) -> Town:
     await answers(api, "queue", QueueAnswer(version=1))
     await answers(api, "policy", PolicyAnswer())
     await answers(api, "decompose", DecompositionAnswer(refusal="it cannot be"))
+    await answers(api, "adjust", AdjustmentAnswer(refusal="it cannot be"))
     await answers(api, "plan", PlanAnswer(feasible=False, version=1, solver="search", held_by=jobs))
     api.stopping.set()
     known = {"job": jobs, "node": ["n1"], "src": ["n1"], "dst": ["n1"], "token": ["spare"], "secret": ["hush"]}

@@ -17,6 +17,7 @@ from httpx_sse import aconnect_sse
 from rest_api import JOB, Api, join
 
 from ces_common import subjects
+from ces_common.messages.adjustments import AdjustmentAnswer
 from ces_common.messages.base import Message
 from ces_common.messages.decompositions import DecompositionAnswer
 from ces_common.messages.events import QueueStatus, Score
@@ -108,6 +109,7 @@ async def shop(api: Api) -> Shop:
     await _answers(api, "plan", forecast)
     await _answers(api, "policy", PolicyAnswer())
     await _answers(api, "decompose", DecompositionAnswer(refusal="it cannot be"))
+    await _answers(api, "adjust", AdjustmentAnswer(refusal="it cannot be"))
     for tenant in (MINE, OTHER):
         put = await api.http.put(f"/v1/secrets/secret-of-{tenant}?tenant={tenant}", json={"value": "aHVzaA=="})
         assert put.status_code == 200

@@ -33,6 +33,7 @@ from ces_client.stream import StreamEvent, newline_split
 from ces_client.trust import check_encrypted, says_insecure
 from ces_client.watch import ended, watch
 from ces_common.jobfile import JobFile
+from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal
 from ces_common.messages.api import (
     JobFlowsView,
     JobSummary,
@@ -104,6 +105,13 @@ class Jobs(_Resource):
         """Move one task of a running job to the node ``to``; its ``move`` tells how far that is."""
         body = {"task": task, "to": to}
         return self._read(shown.JobView, self._http.request("POST", _path("jobs", job, "moves"), body=body))
+
+    def adjustment(self, job: str, *, moves: int = MOST_MOVES) -> AdjustmentProposal:
+        """What would be changed of a running job with goals, with at most so many moves of tasks."""
+        params = {"moves": str(moves)}
+        return self._read(
+            AdjustmentProposal, self._http.request("GET", _path("jobs", job, "adjustment"), params=params)
+        )
 
     def logs(
         self, job: str, task: str | None = None, *, follow: bool = False, tail: int | None = None

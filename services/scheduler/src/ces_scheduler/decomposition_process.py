@@ -4,18 +4,16 @@ whoever started it, and what it says of an error never quotes a query: there may
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
+
+from ces_scheduler.side_limits import confine
 
 CPU_S, MEMORY = 25, 2**31
 """The kernel ends it beyond these: seconds of CPU, and bytes of addresses."""
 
 
 def main() -> None:
-    os.nice(19)  # before what takes most of the time: loading libraries
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    confine(CPU_S, MEMORY)
 
     from pydantic import ValidationError
 

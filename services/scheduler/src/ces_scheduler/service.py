@@ -36,19 +36,16 @@ from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, start
 from ces_scheduler.cycle_trace import CycleTrace
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
-from ces_scheduler.decomposition_requests import dividing
 from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.elsewhere import places_elsewhere
 from ces_scheduler.live_policy import LivePolicy
-from ces_scheduler.move_paths import moving
 from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
-from ces_scheduler.policy_versions import telling
 from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
+from ces_scheduler.questions import handlers
 from ces_scheduler.resizes import Resizes
 from ces_scheduler.revisions import ANSWERS, Revisions
-from ces_scheduler.split_problem import splitting
 from ces_scheduler.start_amounts import StartAmounts
 from ces_scheduler.start_cpu import begins_with
 from ces_scheduler.status_reports import StatusReports
@@ -132,9 +129,9 @@ class Scheduler:
 
     async def run(self) -> None:
         await self._warm_up()
-        asked = {"split": splitting(self._placing), "policy": telling(self._live), "decompose": dividing()}
+        asked = handlers(self.reader, self._offer, self._placing, self._live)
         asked |= (("plan", self._dry_run), ("queue", self._queue), ("speed", self._speed), ("drain", self._drain))
-        for name, answer in {**asked, "move": moving(self.reader, self._offer)}.items():
+        for name, answer in asked.items():
             await self._bus.serve(subjects.rpc(SERVICE, name), answer, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s

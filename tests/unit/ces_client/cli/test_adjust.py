@@ -1,4 +1,4 @@
-"""``ces adjust --dry-run`` on files."""
+"""``ces adjust --dry-run`` on files. Of jobs: test_adjust_job."""
 
 from __future__ import annotations
 
@@ -95,7 +95,16 @@ def test_a_refusal_is_no_plan(app: typer.Typer, tmp_path: Path) -> None:
     assert "has no plan that could be adjusted" in run.output
 
 
-def test_without_dry_run_nothing_is_done_and_said(app: typer.Typer, files: tuple[Path, Path]) -> None:
-    run = CliRunner().invoke(app, [*map(str, files)])
+@pytest.mark.parametrize("options", [[], ["--apply"], ["--apply", "--dry-run"]])
+def test_of_files_without_dry_run_alone_nothing_is_done_and_said(
+    app: typer.Typer, files: tuple[Path, Path], options: list[str]
+) -> None:
+    run = CliRunner().invoke(app, [*map(str, files), *options])
     assert run.exit_code == 2
     assert "add --dry-run" in run.output
+
+
+def test_a_file_without_a_plan_is_no_job(app: typer.Typer, files: tuple[Path, Path]) -> None:
+    run = CliRunner().invoke(app, [str(files[0]), "--dry-run"])
+    assert run.exit_code == 2
+    assert "is a file: give the plan that runs as well" in run.output

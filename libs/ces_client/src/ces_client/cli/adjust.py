@@ -1,4 +1,4 @@
-"""``ces adjust``: what would change of a running job, from files, without services.
+"""``ces adjust``: what would change of a running job: of the cluster's, or from files, without services.
 
 A plain function; the ``ces`` command finds it through the entry-point group ``ces.commands``.
 """
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.text import Text
 
+from ces_client.cli.adjust_job import adjust_job
 from ces_client.cli.instance_files import (
     Basis,
     BasisOption,
@@ -21,38 +22,56 @@ from ces_client.cli.instance_files import (
     read_object,
     say_error,
 )
-from ces_client.cli.output import Output, OutputOption, console, say, show_json_line
-from ces_core.adjustment.adjustment import Adjustment, Decision
+from ces_client.cli.output import Output, OutputOption, console, show_json_line
+from ces_client.view.adjustment import lines
+from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal
 from ces_core.adjustment.decision import adjust as decide
 from ces_core.adjustment.terms_format import read_terms
 from ces_core.model.errors import ProblemError
 from ces_core.model.instance import read_instance
 from ces_core.model.plan import Plan, PlannedFlow
-from ces_core.model.problem import Problem
 
 
 def adjust(
-    instance: Annotated[
-        Path, typer.Argument(metavar="INSTANCE", help="an instance as things are now, without the job's own use")
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB|INSTANCE",
+            help="a running job, by id or name; or, with ANSWER, an instance as things are now, without the job's own "
+            "use",
+        ),
     ],
     answer: Annotated[
-        Path, typer.Argument(metavar="ANSWER", help="the plan that runs, as `ces solve -o json` prints it; `-`: stdin")
-    ],
+        Path | None,
+        typer.Argument(metavar="[ANSWER]", help="the plan that runs, as `ces solve -o json` prints it; `-`: stdin"),
+    ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="show it and change nothing: the one way there is")
+        bool, typer.Option("--dry-run", help="show it and change nothing: the one way there is with files")
     ] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="of a cluster's job: make the move, if it is one; for operators")
+    ] = False,
+    moves: Annotated[
+        int, typer.Option(min=0, max=MOST_MOVES, help="of a cluster's job: tasks that may move, at most")
+    ] = MOST_MOVES,
     basis: Basis = BasisOption.system,
     paths: PathCount = None,
     path_metric: PathMetric = PathMetricOption.hops,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show how a running job with goals would be adjusted with the least disturbance: other rates, paths or CPU, or up
-    to three moves. What is known of moves stands in the instance under `adjust`. Exit status 2 for bad input, 1 where a
-    limit is broken that no adjustment mends, else 0."""
-    if not dry_run:
-        message = "moves of a cluster's tasks are not built yet: add --dry-run to see what they would be"
-        say_error(output, {"field": "dry-run", "message": message}, f"--dry-run: {message}")
+    to three moves. Of files, what is known of moves stands in the instance under `adjust`, and `--basis`, `--paths`
+    and `--path-metric` count. Exit status 2 for bad input, 1 where a limit is broken that no adjustment mends, else
+    0."""
+    if answer is None:
+        _of_cluster(job, dry_run=dry_run, apply=apply, moves=moves, output=output)
+        return
+    if apply or not dry_run:
+        message = "files have no tasks that could be moved: add --dry-run, to see what would change"
+        field = "apply" if apply else "dry-run"
+        say_error(output, {"field": field, "message": message}, f"--{field}: {message}")
         raise typer.Exit(2)
+    instance = Path(job)
     try:
         data = read_object(instance, "instance")
         problem = read_instance(data, basis=basis.value, paths=paths, path_metric=path_metric.value)
@@ -62,12 +81,28 @@ def adjust(
         details = {"instance": str(instance), "field": error.field, "message": error.message}
         say_error(output, details, f"{instance}: {error}")
         raise typer.Exit(2) from error
+    told = decision.to_dict()
     if output is Output.JSON:
-        show_json_line({"instance": str(instance), "answer": str(answer)} | decision.to_dict())
+        show_json_line({"instance": str(instance), "answer": str(answer)} | told)
     else:
-        _print(problem, decision)
+        screen, now = console(), {task.name: task.cpu for task in problem.tasks}
+        proposal = AdjustmentProposal.model_validate(told)
+        for line in lines(problem.name, proposal, now, rate=lambda rate: f"{rate:g}"):
+            screen.print(line, soft_wrap=isinstance(line, Text))
     if decision.broken and decision.adjustment is None:
         raise typer.Exit(1)
+
+
+def _of_cluster(job: str, *, dry_run: bool, apply: bool, moves: int, output: Output) -> None:
+    message = None
+    if dry_run and apply:
+        message = "--apply makes the move that --dry-run only shows: give one of them"
+    elif Path(job).is_file():
+        message = f"{job} is a file: give the plan that runs as well, as `ces solve -o json` prints it"
+    if message is not None:
+        say_error(output, {"field": "dry-run" if apply else "answer", "message": message}, message)
+        raise typer.Exit(2)
+    adjust_job(job, moves=moves, apply=apply, output=output)
 
 
 def _plan(answer: dict[str, Any]) -> Plan:
@@ -78,39 +113,3 @@ def _plan(answer: dict[str, Any]) -> Plan:
         for flow in answer.get("flows", [])
     ]
     return Plan(answer["assignments"], tuple(flows))
-
-
-def _print(problem: Problem, decision: Decision) -> None:
-    now = "" if decision.now is None else f", objective {decision.now:.4f}"
-    say(f"{problem.name}: {'a limit is broken' if decision.broken else 'keeps its limits'}{now}")
-    for broken in decision.broken:
-        say(f"  {broken.text}")
-    found = decision.adjustment
-    if found is None:
-        say("  nothing would change")
-    else:
-        _print_changes(problem, found)
-        gain = "" if decision.gain is None else f", {decision.gain:.4f} more than now"
-        cost = f", of which its moves take {found.cost:.4f}" if found.moves else ""
-        say(f"  by {found.step}: objective {found.objective:.4f}{cost}{gain}")
-    say(f"  {decision.certificate.text(decision.worth)}")
-
-
-def _print_changes(problem: Problem, found: Adjustment) -> None:
-    screen = console()
-    if found.moves:
-        moves = Table("move", "from", "to", "stands still, s", "requests meanwhile")
-        for move in found.moves:
-            moves.add_row(move.task, move.src, move.dst, f"{move.seconds:.4g}", f"{move.requests:.4g}")
-        screen.print(moves)
-    if found.cpu:
-        cpu = Table("task", "CPU now", "CPU then")
-        for task in problem.tasks:
-            if task.name in found.cpu:
-                cpu.add_row(task.name, f"{task.cpu:g}", f"{found.cpu[task.name]:g}")
-        screen.print(cpu)
-    if found.plan.flows:
-        flows = Table("flow", "rate then", "path then")
-        for flow in found.plan.flows:
-            flows.add_row(f"{flow.src} -> {flow.dst}", f"{flow.bandwidth:g}", " ".join(flow.path))
-        screen.print(flows)

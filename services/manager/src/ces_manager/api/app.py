@@ -11,6 +11,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
 from ces_manager.api import (
+    adjustments,
     applicants,
     audits,
     cluster,
@@ -39,7 +40,7 @@ from ces_manager.api.pages import page_routes
 ROUTERS = (
     *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router, energy.router),
     *(regions.router, tokens.router, sessions.router, secrets.router, work.router, policy.router),
-    decompositions.router,
+    *(decompositions.router, adjustments.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
 LEVEL = 1  # of nine: the manager has other things to do

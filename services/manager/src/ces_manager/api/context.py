@@ -33,6 +33,7 @@ from ces_manager.replay.state import Replays
 from ces_manager.timeouts import Timeouts
 
 DIVISIONS_PER_S, DIVISIONS_AT_ONCE = 0.5, 5  # graphs that one identity has divided
+ADJUSTMENTS_PER_S, ADJUSTMENTS_AT_ONCE = 0.5, 5  # looks at running jobs that one identity asks for
 
 
 @dataclass
@@ -60,6 +61,7 @@ class Context:
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     applications: SenderRate = field(default_factory=lambda: SenderRate(APPLICATIONS_PER_S, APPLICATIONS_AT_ONCE))
     divisions: SenderRate = field(default_factory=lambda: SenderRate(DIVISIONS_PER_S, DIVISIONS_AT_ONCE))  # by name
+    adjustments: SenderRate = field(default_factory=lambda: SenderRate(ADJUSTMENTS_PER_S, ADJUSTMENTS_AT_ONCE))
     events: EventTail = field(init=False)
     live: LiveFeed = field(init=False)
     replays: Replays = field(init=False)

@@ -1,6 +1,7 @@
 /** How a committed plan came about: solver, metrics, seed, and why nodes were refused. */
 import { brief, html, Name, plain, ProblemBox, since, t } from "../show.js";
 import { route } from "../client.js";
+import { Adjustment } from "./adjustment.js";
 import { whyNotText } from "./amounts.js";
 import { useAnswer } from "./answers.js";
 import { Names } from "./names.js";
@@ -90,10 +91,10 @@ export const Metrics = ({ metrics, bound }) =>
   })}</ul>`;
 
 /**
- * @param {{id: string, attempt: string, tasks: any[]}} props `attempt`: it is asked for again when this changes; `tasks`:
- * as they are now, with what they measured of requests
+ * @param {{id: string, attempt: string, tasks: any[], runs?: boolean}} props `attempt`: it is asked for again when this
+ * changes; `tasks`: as they are now, with what they measured of requests; `runs`: whether the job does now
  */
-export function Plan({ id, attempt, tasks }) {
+export function Plan({ id, attempt, tasks, runs = false }) {
   const { data: plan, problem, again } = useAnswer(route`/v1/jobs/${id}/plan`, { version: attempt });
   if (problem?.status === 404) return html`<p class="quiet">${t("There is no plan yet.")}</p>`;
   if (problem) return html`<${ProblemBox} problem=${problem} again=${again} />`;
@@ -125,6 +126,7 @@ export function Plan({ id, attempt, tasks }) {
     <p>${decided}, ${committed}</p>
     <${Metrics} metrics=${plan.metrics} bound=${bound} />
     ${requests?.length > 0 && html`<${Requests} requests=${requests} tasks=${tasks} />`}
+    ${requests?.length > 0 && runs && html`<${Adjustment} id=${id} />`}
     ${
       sparing === true &&
       html`<p>

@@ -1,4 +1,5 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
+import adjustment from "./zh_adjustment.js";
 import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
 import divided from "./zh_divided.js";
@@ -15,6 +16,7 @@ import trace from "./zh_trace.js";
 
 /** @type {Record<string, string>} */
 export default {
+  ...adjustment,
   ...audit,
   ...curves,
   ...divided,

@@ -1,0 +1,38 @@
+"""``ces adjust JOB``: what would change of a running job of the cluster; its one move, if it is to be carried out."""
+
+from __future__ import annotations
+
+import typer
+from rich.text import Text
+
+from ces_client.cli import session
+from ces_client.cli.output import Output, console, show, show_json
+from ces_client.view.adjustment import carried_out, lines
+from ces_client.view.moves import move_text
+
+
+def adjust_job(job: str, *, moves: int, apply: bool, output: Output) -> None:
+    """Raises typer.Exit with 1 where a limit is broken that no adjustment mends."""
+    with session.connect() as client:
+        found = session.job_id(client, job)
+        view = client.jobs.get(found)
+        proposal = client.jobs.adjustment(found, moves=moves)
+        told = {"job": found} | proposal.model_dump(mode="json")
+        if output is not Output.JSON:
+            screen = console()
+            for line in lines(view.name, proposal, {}):
+                screen.print(line, soft_wrap=isinstance(line, Text))
+        if apply:
+            move, said = carried_out(proposal)
+            if move is not None:
+                view = client.jobs.move(found, move.task, to=move.dst)
+            told |= {"carried_out": None if move is None else move.model_dump(mode="json"), "remark": said}
+            if output is not Output.JSON:
+                if move is not None:
+                    moved = "" if view.move is None else move_text(view.move)
+                    show(Text(view.remark or f"{moved}; `ces describe job {found}` shows how it goes"))
+                show(Text(said))
+    if output is Output.JSON:
+        show_json(told)
+    if proposal.broken and proposal.adjustment is None:
+        raise typer.Exit(1)

@@ -1,0 +1,47 @@
+"""What would be changed of a running application, as the dashboard tells it: the numbers of `ces adjust`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ui_modules import Modules
+
+pytestmark = pytest.mark.needs("browser")
+DRAW = """
+const { render, h } = await import("/ui/vendor/preact.js");
+await (await load("show")).setLanguage(given.language);
+const { Proposed } = await load("parts/adjustment");
+const place = document.createElement("div");
+render(h(Proposed, { proposal: given.proposal }), place);
+return place.textContent.replace(/\\s+/g, " ").trim();
+"""
+CERTIFICATE = {"text": "No adjustment with at most 3 moves gains more than 0.01, the moves paid."}
+MOVE = {"task": "detect-0", "src": "gate1", "dst": "rack1", "seconds": 30, "requests": 300}
+CHANGE = {"step": "moves", "moves": [MOVE], "objective": 0.9, "cost": 0.008}
+
+
+def drawn(ui: Modules, language: str = "en", **proposal: Any) -> str:
+    text: str = ui.run(DRAW, proposal={"broken": [], "certificate": CERTIFICATE} | proposal, language=language)
+    return text
+
+
+def test_a_move_its_gain_its_cost_and_what_is_proven(ui: Modules) -> None:
+    text = drawn(ui, objective=0.5, gain=0.392, adjustment=CHANGE)
+    assert "It keeps its limits." in text
+    assert "detect-0gate1rack130300" in text.replace(" ", ""), "a row: where from and to, seconds, requests"
+    assert "Worth it: 1 move; objective 0.9000, of which moves take 0.0080: 0.3920 more than now" in text
+    assert CERTIFICATE["text"] in text
+
+
+def test_what_is_broken_and_what_ends_it(ui: Modules) -> None:
+    broken = [{"code": "deadline", "message": "loop: 82 ms of 60 ms"}]
+    assert "A limit is broken: loop: 82 ms of 60 ms" in drawn(ui, broken=broken, adjustment=CHANGE).replace(":l", ": l")
+    assert "Nothing would change." in drawn(ui, broken=broken)
+    assert "other rates and paths" in drawn(ui, gain=0.1, adjustment=CHANGE | {"moves": [], "step": "rates"})
+
+
+def test_in_chinese(ui: Modules) -> None:
+    text = drawn(ui, "zh", objective=0.5, gain=0.392, adjustment=CHANGE)
+    assert "值得：1 次迁移" in text
+    assert "各项限制均满足。" in text

@@ -1,0 +1,57 @@
+"""The decision on a running job over the bus: in a process of its own, one at a time, within a limit."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from bus_manager import FakeManager
+from cluster_state import MBIT, job
+from memory_bus import MemoryBus
+
+from ces_common import subjects
+from ces_common.bus.port import Message
+from ces_common.messages.adjustments import AdjustmentAnswer, AdjustmentQuery
+from ces_common.state_reader import StateReader
+from ces_scheduler.adjustment_requests import BUSY, FAILED, LATE, adjusting
+from ces_scheduler.offer import offer_of
+from ces_scheduler.service import Scheduler
+
+QUERY = AdjustmentQuery(job="j")
+MESSAGE = Message("ces.v1.rpc.scheduler.adjust", QUERY.encode())
+
+
+def ends(status: int) -> tuple[str, ...]:
+    return (sys.executable, "-c", f"raise SystemExit({status})")
+
+
+async def test_the_manager_asks_over_the_bus(running: Scheduler, bus: MemoryBus, wired: FakeManager) -> None:
+    """A job without goals: what the process says comes back."""
+    wired.change(jobs=[job("j", ["a", "b"], [(0, 1, MBIT, ["a", "s", "b"])])])
+
+    async def ask(name: str) -> AdjustmentAnswer:
+        raw = await bus.request(subjects.rpc("scheduler", "adjust"), AdjustmentQuery(job=name).encode(), timeout_s=60)
+        return AdjustmentAnswer.model_validate_json(raw)
+
+    assert str((await ask("j")).refusal).startswith("job: has no goals to be adjusted for")
+    assert "does not know yet" in str((await ask("other")).refusal)
+
+
+async def test_a_process_that_hangs_or_fails_is_said(bus: MemoryBus, wired: FakeManager) -> None:
+    wired.change(jobs=[job("j", ["a", "b"])])
+    reader = StateReader(bus)
+    offer = lambda: offer_of(reader.view)  # noqa: E731
+    sleeps = (sys.executable, "-c", "import time; time.sleep(60)")
+    assert await adjusting(reader, offer, None, sleeps, 1.0)(MESSAGE) == LATE.encode()
+    assert await adjusting(reader, offer, None, ends(3))(MESSAGE) == FAILED.encode()
+    assert AdjustmentAnswer.model_validate_json(BUSY.encode()).busy
+
+
+def test_its_process_ends_by_itself() -> None:
+    spins = (
+        "from ces_scheduler import adjustment_process as p; p.CPU_S = 1; import ces_scheduler.adjustment_decision as d"
+    )
+    spins += "; d.decided = lambda question: [None for _ in iter(int, 1)]; p.main()"
+    ended = subprocess.run([sys.executable, "-c", spins], input=b"{}", timeout=60, check=False)
+    assert ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL)

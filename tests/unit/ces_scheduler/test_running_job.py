@@ -1,0 +1,153 @@
+"""What the decision on a running job is told, and what it says of an application whose surroundings change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from applications import inspection_file, street, street_links
+from cluster_state import NOW, job, node, view_of, wire
+
+from ces_common.messages.adjustments import AdjustmentProposal, AdjustmentQuery
+from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, LinkRecord, Moving, NodeRecord
+from ces_common.states import AllocationState, JobState
+from ces_common.task_move import MoveState
+from ces_scheduler.adjustment_decision import decided
+from ces_scheduler.dry_run import guest_of
+from ces_scheduler.offer import Offer, offer_of
+from ces_scheduler.running_job import MOST_TASKS, question_of, why_not
+
+SPEEDS = {"gate1": 1.0, "rack1": 4.0}
+RATE = 8_000_000
+
+
+def running(place: str = "gate1", hop: str = "switch1", **fields: Any) -> JobRecord:
+    """The camera's application, its detector at the gate."""
+    record = guest_of(inspection_file(**fields), NOW)
+    places = {"client-0": "roof1", "detect-0": place}
+    path = ["roof1", hop, place]
+    flows = [("client-0", "detect-0", path), ("detect-0", "client-0", path[::-1])]
+    return record.model_copy(
+        update={
+            "state": JobState.RUNNING,
+            "allocations": [
+                AllocationRecord(
+                    id=f"a{t.rank}", task=t.name, rank=t.rank, node=places[t.name], address="10.77.0.2", port=1,
+                    state=AllocationState.RUNNING,
+                )
+                for t in record.tasks
+            ],
+            "reserved": [
+                FlowRecord(number=i, src=src, dst=dst, min=RATE, max=RATE, rate=RATE, path=way)
+                for i, (src, dst, way) in enumerate(flows, 1)
+            ],
+        }
+    )  # fmt: skip
+
+
+def offered(record: JobRecord, nodes: list[NodeRecord] | None = None, links: list[LinkRecord] | None = None) -> Offer:
+    return offer_of(view_of(nodes or street(**SPEEDS), links or street_links(), [record]))
+
+
+def proposed(record: JobRecord, offer: Offer, **asked: Any) -> AdjustmentProposal:
+    query = AdjustmentQuery.model_validate({"job": record.id, **asked})
+    answer = decided(question_of(query, 7, record, offer, None))
+    assert answer.proposal is not None, answer.refusal
+    assert answer.proposal.version == 7
+    return answer.proposal
+
+
+def test_what_is_best_already_stays() -> None:
+    record = running("rack1")
+    told = proposed(record, offered(record))
+    assert (told.broken, told.adjustment) == ([], None)
+    assert told.certificate.proven
+    assert told.certificate.text.startswith("No adjustment with at most 3 moves gains more than")
+
+
+def test_a_link_that_slows_down_breaks_a_deadline_and_its_task_is_to_move() -> None:
+    record = running()
+    told = proposed(record, offered(record, links=street_links(gate=20_000)), restarts={"detect-0": 4.0, "old-0": 1.0})
+    (broken,) = told.broken
+    assert (broken.code, broken.message.startswith("loop: 82 ms of 60 ms")) == ("deadline", True)
+    assert told.adjustment is not None
+    (move,) = told.adjustment.moves
+    assert (move.task, move.src, move.dst) == ("detect-0", "gate1", "rack1")
+    assert (move.seconds, move.requests) == (4.0, 40.0), "what is known of restarts; 10 requests a second"
+    assert told.adjustment.assignments == {"client-0": "roof1", "detect-0": "rack1"}
+    assert [flow.path for flow in told.adjustment.flows] == [
+        ["roof1", "switch1", "rack1"],
+        ["rack1", "switch1", "roof1"],
+    ]
+
+
+def test_without_moves_nothing_ends_it() -> None:
+    record = running()
+    told = proposed(record, offered(record, links=street_links(gate=20_000)), moves=0)
+    assert (len(told.broken), told.adjustment) == (1, None)
+    assert told.certificate.text == "No adjustment with at most 0 moves ends what is broken."
+
+
+def test_what_the_job_has_itself_is_not_in_its_way() -> None:
+    """Its flows need more than half of each wire."""
+    record = running()
+    narrow = [link.model_copy(update={"bandwidth": 10_000_000}) for link in street_links()]
+    assert proposed(record, offered(record, links=narrow)).broken == []
+
+
+def test_a_cordoned_node_keeps_what_runs_there_and_gets_nothing_new() -> None:
+    nodes = [each.model_copy(update={"cordoned": True}) for each in street(**SPEEDS)]
+    record = running()
+    for gate in (1_000, 20_000):  # the rack would be better, and much better
+        told = proposed(record, offered(record, nodes, street_links(gate=gate)))
+        assert "not-allowed" not in {each.code for each in told.broken}
+        assert told.adjustment is None
+
+
+def test_a_node_that_its_owner_has_back_is_to_be_left() -> None:
+    nodes = [n.model_copy(update={"reclaimed": n.name == "gate1"}) for n in street(**SPEEDS)]
+    record = running()
+    told = proposed(record, offered(record, nodes))
+    assert [each.code for each in told.broken] == ["not-allowed"]
+    assert told.adjustment is not None
+    assert [move.dst for move in told.adjustment.moves] == ["rack1"]
+
+
+def test_a_path_that_jobs_do_not_begin_with_is_no_broken_limit() -> None:
+    """It was led over the longest of many ways."""
+    more = [link for i in range(6) for a in ("roof1", "gate1") for link in wire(a, f"way{i}", delay=1000 + i)]
+    nodes = [*street(**SPEEDS), *(node(f"way{i}", 10 + i, cpu=0, memory=0) for i in range(6))]
+    record = running(hop="way5")
+    assert proposed(record, offered(record, nodes, [*street_links(), *more])).broken == []
+
+
+def test_a_path_whose_link_is_gone_is_one() -> None:
+    record = running(hop="gone")
+    told = proposed(record, offered(record), moves=0)
+    assert {each.code for each in told.broken} == {"path"}
+    assert told.adjustment is not None
+    assert told.adjustment.step == "paths"
+
+
+def test_what_cannot_be_decided_is_said() -> None:
+    record = running()
+    offer = offered(record)
+    assert why_not(record, offer) is None
+    assert "does not know yet" in str(why_not(None, offer))
+    assert "does not know yet" in str(why_not(record.model_copy(update={"state": JobState.PLANNED}), offer))
+    moving = Moving(move="m", state=MoveState.RESERVED, task="detect-0")
+    assert "try again when that is over" in str(why_not(record.model_copy(update={"moving": moving}), offer))
+    over = record.allocations[1].model_copy(update={"state": AllocationState.SUCCEEDED})
+    ended = record.model_copy(update={"allocations": [record.allocations[0], over]})
+    assert str(why_not(ended, offer)).startswith("detect-0 has ended")
+    many = record.model_copy(update={"tasks": record.tasks * MOST_TASKS})
+    assert "64 at most are looked at" in str(why_not(many, offer))
+
+
+@pytest.mark.parametrize("paths", [None, 3])
+def test_a_job_without_goals_is_refused_by_the_decision_too(paths: int | None) -> None:
+    record = job("j", ["gate1", "rack1"])
+    query = AdjustmentQuery(job="j")
+    answer = decided(question_of(query, 1, record, offered(record), paths))
+    assert answer.refusal is not None
+    assert answer.refusal.startswith("job: has no goals to be adjusted for")
