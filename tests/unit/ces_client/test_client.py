@@ -91,6 +91,9 @@ def test_every_operation_reaches_its_endpoint(client, manager, samples):
     manager.on("POST", "jobs/j1/moves", samples.job("running"), status=202)
     assert client.jobs.move("j1", "worker-0", to="n1").state == "running"
     assert json.loads(manager.requests[-1].content) == {"task": "worker-0", "to": "n1"}
+    nothing = {"certificate": {"text": "Nothing gains more.", "proven": True, "moves": 1}}
+    manager.on("GET", "jobs/j1/adjustment", nothing)
+    assert client.jobs.adjustment("j1", moves=1).adjustment is None
     for path, call in [
         ("nodes/n1/cordon", client.nodes.cordon),
         ("nodes/n1/uncordon", client.nodes.uncordon),
@@ -100,7 +103,7 @@ def test_every_operation_reaches_its_endpoint(client, manager, samples):
         assert call("n1").cordoned
     assert client.topology.put(TopologyFile()).version == 1
     assert list(client.queue()) == [entry]
-    assert len(manager.requests) == 9
+    assert len(manager.requests) == 10
 
 
 def test_ids_cannot_lead_out_of_their_place_in_the_path(client, manager):

@@ -8,10 +8,11 @@ import pytest
 from applications import inspection_file, street, street_links
 from cluster_state import NOW, job, node, view_of, wire
 
-from ces_common.messages.adjustments import AdjustmentProposal, AdjustmentQuery
+from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal, AdjustmentQuery
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, LinkRecord, Moving, NodeRecord
 from ces_common.states import AllocationState, JobState
 from ces_common.task_move import MoveState
+from ces_core.adjustment import terms
 from ces_scheduler.adjustment_decision import decided
 from ces_scheduler.dry_run import guest_of
 from ces_scheduler.offer import Offer, offer_of
@@ -151,3 +152,7 @@ def test_a_job_without_goals_is_refused_by_the_decision_too(paths: int | None) -
     answer = decided(question_of(query, 1, record, offered(record), paths))
     assert answer.refusal is not None
     assert answer.refusal.startswith("job: has no goals to be adjusted for")
+
+
+def test_as_many_moves_may_be_asked_for_as_are_decided_on() -> None:
+    assert MOST_MOVES == terms.MOST_MOVES
