@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -167,3 +170,17 @@ def test_no_rank_leaves_before_all_are_done(monkeypatch: pytest.MonkeyPatch) -> 
         assert not left.done()
         first.leave()
         left.result(60)
+
+
+def test_a_launcher_that_listens_itself_is_met_there(tmp_path: Path) -> None:
+    """torchrun does: it says so, and the first rank can then not listen at the same place."""
+    program = tmp_path / "rank.py"
+    program.write_text(
+        "import sys\nfrom ces_rl.gang import joined\n"
+        "gang = joined()\nprint(gang.gathered(gang.rank), file=sys.stderr)\ngang.leave()\n"
+    )
+    port = free_port(LOCALHOST, set())
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
+    run = subprocess.run([*torchrun, str(program)], capture_output=True, text=True, timeout=280, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr.count("[0, 1]") == 2

@@ -24,8 +24,10 @@ Found = TypeVar("Found")
 
 PATIENCE = timedelta(hours=2)
 """For how long a rank waits for one that is busy; one that has ended is noticed at once."""
+LEAVING_S: Final = 600.0
+"""For how long one that is done waits for the others: the first may still measure what was learned."""
 _ANSWER: Final = timedelta(seconds=10)
-_AGAIN_S: Final = 0.5
+_LOOK_S: Final = 0.2
 _START, _DONE = "ces/start", "ces/done"
 
 
@@ -134,42 +136,51 @@ class TorchGang(Gang):
             first += each.numel()
 
     def leave(self) -> None:
+        done, until = [f"{_DONE}/{rank}" for rank in range(self.size)], time.monotonic() + LEAVING_S
         with suppress(RuntimeError) if self.rank else nullcontext():  # the store may end with the first rank
-            self.store.set(f"{_DONE}/{self.rank}", "")
-            self.store.wait([f"{_DONE}/{rank}" for rank in range(self.size)], PATIENCE)
+            self.store.set(done[self.rank], "")
+            while not self.store.check(done) and time.monotonic() < until:
+                time.sleep(_LOOK_S)
 
 
 def joined() -> Gang:
     """The gang that a launcher of ``torch.distributed`` has made this process a rank of (``RANK``, ``WORLD_SIZE``,
     ``MASTER_ADDR``, ``MASTER_PORT``, and of one start of several the id, ``PET_RDZV_ID``); one rank where it says
-    nothing."""
+    nothing. Raises RuntimeError."""
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         return SoleRank()
     import torch.distributed as dist
 
-    store = meeting_place(rank, os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # torchrun listens there itself, through all starts
+        start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"ces/{start}", _store(*where, wait_for_workers=False))  # type: ignore[attr-defined]
+    else:
+        store = meeting_place(rank, *where)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
     return TorchGang(store)
 
 
 def meeting_place(rank: int, address: str, port: int) -> Any:
     """The store of the first rank of this start. That of the start before may listen at the same place until it has
-    ended, and whoever met there would wait in vain."""
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
-
-    start, tried = os.environ.get("PET_RDZV_ID", ""), time.monotonic()
+    ended, and whoever met there would wait in vain. Raises RuntimeError."""
+    start, until = os.environ.get("PET_RDZV_ID", ""), time.monotonic() + PATIENCE.total_seconds()
     if rank == 0:
-        store = TCPStore(address, port, is_master=True, timeout=PATIENCE, wait_for_workers=False)
+        store = _store(address, port, is_master=True, timeout=PATIENCE, wait_for_workers=False)
         store.set(_START, start)
         return store
-    while True:
-        try:
-            store = TCPStore(address, port, timeout=_ANSWER, wait_for_workers=False)
+    while time.monotonic() < until:
+        with suppress(RuntimeError):  # not there yet, or it ends just now
+            store = _store(address, port, timeout=_ANSWER, wait_for_workers=False)
             if store.get(_START).decode() == start:
                 store.set_timeout(PATIENCE)
                 return store
-        except RuntimeError:  # not there yet, or it ends just now
-            if time.monotonic() - tried > PATIENCE.total_seconds():
-                raise
-        time.sleep(_AGAIN_S)
+        time.sleep(_LOOK_S)
+    raise RuntimeError(f"the first rank of this start does not listen at {address}:{port}")
+
+
+def _store(*where: Any, **how: Any) -> Any:
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    return TCPStore(*where, **how)
