@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from applications import inspection_file, street, street_links
 from cluster_state import NOW, job, node, view_of, wire
 
+from ces_common.jobfile import Restart
 from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal, AdjustmentQuery
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, LinkRecord, Moving, NodeRecord
 from ces_common.states import AllocationState, JobState
@@ -201,8 +202,8 @@ def test_a_task_with_cards_goes_nowhere_else_from_a_node_that_is_to_be_left(stat
 
 
 @pytest.mark.parametrize(("scope", "remark"), [("task", None), ("gang", running_job.FIXED)])
-def test_moves_that_the_service_cannot_make_say_so(scope: str, remark: str | None) -> None:
-    record = running(restart={"scope": scope})
+def test_moves_that_the_service_cannot_make_say_so(scope: Literal["task", "gang"], remark: str | None) -> None:
+    record = running().model_copy(update={"restart": Restart(scope=scope)})
     assert proposed(record, offered(record)).remark is None, "nothing would move"
     told = proposed(record, offered(record, links=street_links(gate=20_000)))
     assert told.adjustment is not None
