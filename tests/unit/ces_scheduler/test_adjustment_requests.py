@@ -15,7 +15,7 @@ from ces_common import subjects
 from ces_common.bus.port import Message
 from ces_common.messages.adjustments import AdjustmentAnswer, AdjustmentQuery
 from ces_common.state_reader import StateReader
-from ces_scheduler.adjustment_requests import BUSY, FAILED, LATE, adjusting
+from ces_scheduler.adjustment_requests import BUSY, FAILED, LATE, LATE_AT_ALL, adjusting
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.service import Scheduler
 
@@ -45,6 +45,8 @@ async def test_a_process_that_hangs_or_fails_is_said(bus: MemoryBus, wired: Fake
     offer = lambda: offer_of(reader.view)  # noqa: E731
     sleeps = (sys.executable, "-c", "import time; time.sleep(60)")
     assert await adjusting(reader, offer, None, sleeps, 1.0)(MESSAGE) == LATE.encode()
+    in_place = Message(MESSAGE.subject, AdjustmentQuery(job="j", moves=0).encode())
+    assert await adjusting(reader, offer, None, sleeps, 1.0)(in_place) == LATE_AT_ALL.encode()
     assert await adjusting(reader, offer, None, ends(3))(MESSAGE) == FAILED.encode()
     assert AdjustmentAnswer.model_validate_json(BUSY.encode()).busy
 

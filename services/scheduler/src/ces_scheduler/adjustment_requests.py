@@ -21,10 +21,11 @@ WAIT_S = 3.0
 """For the one that is under way."""
 COMMAND = (sys.executable, "-m", "ces_scheduler.adjustment_process")
 BUSY = AdjustmentAnswer(busy=True, refusal="another job is being looked at: try again in a moment")
-LATE = AdjustmentAnswer(
+LATE_AT_ALL = AdjustmentAnswer(
     refusal=f"it was not decided within {LIMIT_S:g} s: the scheduler's machine is busy, or the job's flows have too "
-    "many paths between too many nodes; without any move (`--moves 0`), it looks at far fewer"
+    "many paths between too many nodes"
 )
+LATE = AdjustmentAnswer(refusal=f"{LATE_AT_ALL.refusal}; without any move (`--moves 0`), it looks at far fewer")
 FAILED = AdjustmentAnswer(refusal="deciding has failed: the scheduler's log says why")
 
 
@@ -59,7 +60,7 @@ def adjusting(
         except Busy:
             return BUSY.encode()
         except Late:
-            return LATE.encode()
+            return (LATE if query.moves else LATE_AT_ALL).encode()
         except Failed:
             return FAILED.encode()
 
