@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from rest_api import Api
@@ -50,6 +51,24 @@ async def test_who_has_nothing_to_be_adjusted_is_told_why(api: Api) -> None:
     waiting = await api.refused("GET", f"/v1/jobs/{job}/adjustment", 409)
     assert waiting["detail"].endswith("is queued; only a running job is adjusted")
     await api.refused("GET", "/v1/jobs/none/adjustment", 404)
+
+
+async def test_one_question_of_an_identity_at_a_time(api: Api) -> None:
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def say(_: Message) -> bytes:
+        asked.set()
+        await may_answer.wait()
+        return AdjustmentAnswer(proposal=PROPOSAL).encode()
+
+    await api.bus.serve(subjects.rpc("scheduler", "adjust"), say)
+    path = await running(api, **GOALS)
+    first = asyncio.create_task(api.http.get(path))
+    await asyncio.wait_for(asked.wait(), 30)
+    assert (await api.refused("GET", path, 429))["detail"].startswith("a job is being looked at for you")
+    may_answer.set()
+    assert (await first).status_code == 200
+    assert (await api.http.get(path)).status_code == 200
 
 
 async def test_what_the_scheduler_refuses_or_cannot_say_is_told(api: Api) -> None:

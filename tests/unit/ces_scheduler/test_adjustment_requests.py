@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -14,8 +15,8 @@ from ces_common import subjects
 from ces_common.bus.port import Message
 from ces_common.messages.adjustments import AdjustmentAnswer, AdjustmentQuery
 from ces_common.state_reader import StateReader
-from ces_scheduler.adjustment_requests import BUSY, FAILED, LATE, adjusting
-from ces_scheduler.offer import offer_of
+from ces_scheduler.adjustment_requests import BUSY, FAILED, LATE, LATE_AT_ALL, adjusting
+from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.service import Scheduler
 
 QUERY = AdjustmentQuery(job="j")
@@ -44,8 +45,29 @@ async def test_a_process_that_hangs_or_fails_is_said(bus: MemoryBus, wired: Fake
     offer = lambda: offer_of(reader.view)  # noqa: E731
     sleeps = (sys.executable, "-c", "import time; time.sleep(60)")
     assert await adjusting(reader, offer, None, sleeps, 1.0)(MESSAGE) == LATE.encode()
+    in_place = Message(MESSAGE.subject, AdjustmentQuery(job="j", moves=0).encode())
+    assert await adjusting(reader, offer, None, sleeps, 1.0)(in_place) == LATE_AT_ALL.encode()
     assert await adjusting(reader, offer, None, ends(3))(MESSAGE) == FAILED.encode()
     assert AdjustmentAnswer.model_validate_json(BUSY.encode()).busy
+
+
+async def test_a_question_is_put_when_its_turn_has_come(bus: MemoryBus, wired: FakeManager) -> None:
+    """Whoever asks while another is answered costs nothing."""
+    wired.change(jobs=[job("j", ["a", "b"])])
+    reader, begun, looks = StateReader(bus), asyncio.Event(), []
+
+    def offer() -> Offer | None:
+        begun.set()
+        looks.append(1)
+        return offer_of(reader.view)
+
+    sleeps = (sys.executable, "-c", "import time; time.sleep(60)")
+    answer = adjusting(reader, offer, None, sleeps, 2.0, 0.1)
+    first = asyncio.create_task(answer(MESSAGE))
+    await begun.wait()
+    assert await answer(MESSAGE) == BUSY.encode()
+    assert looks == [1]
+    assert await first == LATE.encode()
 
 
 def test_its_process_ends_by_itself() -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from applications import inspection_file, street, street_links
 from cluster_state import NOW, job, node, view_of, wire
 
+from ces_common.jobfile import Restart
 from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal, AdjustmentQuery
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, LinkRecord, Moving, NodeRecord
 from ces_common.states import AllocationState, JobState
 from ces_common.task_move import MoveState
 from ces_core.adjustment import terms
+from ces_scheduler import running_job
 from ces_scheduler.adjustment_decision import decided
 from ces_scheduler.dry_run import guest_of
-from ces_scheduler.offer import Offer, offer_of
-from ces_scheduler.running_job import MOST_TASKS, question_of, why_not
+from ces_scheduler.offer import Offer, holder_of, offer_of
+from ces_scheduler.running_job import MOST_TASKS, question_of, running_problem, why_not
 
 SPEEDS = {"gate1": 1.0, "rack1": 4.0}
 RATE = 8_000_000
@@ -116,10 +118,32 @@ def test_a_node_that_its_owner_has_back_is_to_be_left() -> None:
 
 def test_a_path_that_jobs_do_not_begin_with_is_no_broken_limit() -> None:
     """It was led over the longest of many ways."""
-    more = [link for i in range(6) for a in ("roof1", "gate1") for link in wire(a, f"way{i}", delay=1000 + i)]
-    nodes = [*street(**SPEEDS), *(node(f"way{i}", 10 + i, cpu=0, memory=0) for i in range(6))]
     record = running(hop="way5")
-    assert proposed(record, offered(record, nodes, [*street_links(), *more])).broken == []
+    assert proposed(record, offered(record, *detours(6))).broken == []
+
+
+def detours(count: int) -> tuple[list[NodeRecord], list[LinkRecord]]:
+    """As many more ways between the roof and the gate, each longer than the one before."""
+    more = [link for i in range(count) for a in ("roof1", "gate1") for link in wire(a, f"way{i}", delay=1000 + i)]
+    nodes = [*street(**SPEEDS), *(node(f"way{i}", 10 + i, cpu=0, memory=0) for i in range(count))]
+    return nodes, [*street_links(), *more]
+
+
+def test_a_path_beyond_all_that_are_examined_is_said_and_no_plan_is_proposed() -> None:
+    record = running(hop="way39")
+    nodes, links = detours(40)
+    answer = decided(question_of(AdjustmentQuery(job=record.id), 7, record, offered(record, nodes, links), None))
+    assert answer.proposal is None
+    assert str(answer.refusal).startswith("flow client-0 -> detect-0 is led over roof1 way39 gate1, which is not among")
+
+
+def test_a_rerouted_flow_is_healthy_though_the_link_of_another_is_gone() -> None:
+    nodes, links = detours(6)
+    record = running(hop="way5")
+    there, back = record.reserved
+    record = record.model_copy(update={"reserved": [there.model_copy(update={"path": ["roof1", "no", "gate1"]}), back]})
+    told = proposed(record, offered(record, nodes, links))
+    assert [each.message.split(" has ")[0] for each in told.broken] == ["flow client-0 -> detect-0"]
 
 
 def test_a_path_whose_link_is_gone_is_one() -> None:
@@ -143,6 +167,48 @@ def test_what_cannot_be_decided_is_said() -> None:
     assert str(why_not(ended, offer)).startswith("detect-0 has ended")
     many = record.model_copy(update={"tasks": record.tasks * MOST_TASKS})
     assert "64 at most are looked at" in str(why_not(many, offer))
+
+
+def test_tables_that_would_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two flows between four nodes."""
+    record = running()
+    monkeypatch.setattr(running_job, "MOST_PAIRS", 2 * 4**2)
+    assert why_not(record, offered(record)) is None
+    monkeypatch.setattr(running_job, "MOST_PAIRS", 2 * 4**2 - 1)
+    assert str(why_not(record, offered(record))).startswith(
+        "the job has 2 flows: between 4 nodes, the tables for these do not fit into memory, and 3 nodes are the most"
+    )
+
+
+def test_amounts_of_a_broken_limit_have_units() -> None:
+    record = running()
+    narrow = [link.model_copy(update={"bandwidth": 5_000_000}) for link in street_links()]
+    small = [each.model_copy(update={"cpu": 1500}) if each.name == "gate1" else each for each in street(**SPEEDS)]
+    told = proposed(record, offered(record, small, narrow), moves=0)
+    texts = {each.code: each.message for each in told.broken}
+    assert texts["cpu-capacity"] == "node gate1 has 1.5 cores for the job, which uses 2 cores"
+    assert texts["bandwidth-capacity"].endswith(" has 5 Mbit/s for the job, which uses 8 Mbit/s")
+
+
+@pytest.mark.parametrize("state", [{"reclaimed": True}, {"state": "unreachable"}])
+def test_a_task_with_cards_goes_nowhere_else_from_a_node_that_is_to_be_left(state: dict[str, Any]) -> None:
+    record = running()
+    tasks = [each.model_copy(update={"gpu": 1}) if each.name == "detect-0" else each for each in record.tasks]
+    record = record.model_copy(update={"tasks": tasks})
+    nodes = [each.model_copy(update={"gpu": 1} | (state if each.name == "gate1" else {})) for each in street(**SPEEDS)]
+    problem = running_problem(record, offered(record, nodes).without(holder_of(record)), None)
+    (detect,) = (task for task in problem.tasks if task.name == "detect-0")
+    assert detect.allowed == ()
+
+
+@pytest.mark.parametrize(("scope", "remark"), [("task", None), ("gang", running_job.FIXED)])
+def test_moves_that_the_service_cannot_make_say_so(scope: Literal["task", "gang"], remark: str | None) -> None:
+    record = running().model_copy(update={"restart": Restart(scope=scope)})
+    assert proposed(record, offered(record)).remark is None, "nothing would move"
+    told = proposed(record, offered(record, links=street_links(gate=20_000)))
+    assert told.adjustment is not None
+    assert told.adjustment.moves
+    assert told.remark == remark
 
 
 @pytest.mark.parametrize("paths", [None, 3])

@@ -21,7 +21,11 @@ WAIT_S = 3.0
 """For the one that is under way."""
 COMMAND = (sys.executable, "-m", "ces_scheduler.adjustment_process")
 BUSY = AdjustmentAnswer(busy=True, refusal="another job is being looked at: try again in a moment")
-LATE = AdjustmentAnswer(refusal=f"it was not decided within {LIMIT_S:g} s: ask for fewer moves")
+LATE_AT_ALL = AdjustmentAnswer(
+    refusal=f"it was not decided within {LIMIT_S:g} s: the scheduler's machine is busy, or the job's flows have too "
+    "many paths between too many nodes"
+)
+LATE = AdjustmentAnswer(refusal=f"{LATE_AT_ALL.refusal}; without any move (`--moves 0`), it looks at far fewer")
 FAILED = AdjustmentAnswer(refusal="deciding has failed: the scheduler's log says why")
 
 
@@ -48,16 +52,15 @@ def adjusting(
 
     async def answer(message: Message) -> bytes:
         query = AdjustmentQuery.model_validate_json(message.data)
-        await reader.refresh()
-        asked = await asyncio.to_thread(question, query, reader.view.version, offer())
-        if isinstance(asked, AdjustmentAnswer):
-            return asked.encode()
         try:
-            return await process.ask(asked)
+            async with process.turn():
+                await reader.refresh()
+                asked = await asyncio.to_thread(question, query, reader.view.version, offer())
+                return asked.encode() if isinstance(asked, AdjustmentAnswer) else await process.answered(asked)
         except Busy:
             return BUSY.encode()
         except Late:
-            return LATE.encode()
+            return (LATE if query.moves else LATE_AT_ALL).encode()
         except Failed:
             return FAILED.encode()
 

@@ -151,7 +151,7 @@ def reason_of(reason: CoreReason) -> Reason:
     where = reason.where or (" -> ".join(reason.flow) if reason.flow else reason.task)
     return Reason(
         code=reason.code,
-        text=reason.text(_quantity),
+        text=reason.text(quantity),
         resource=reason.resource,
         needed=reason.needed,
         available=reason.available,
@@ -161,7 +161,8 @@ def reason_of(reason: CoreReason) -> Reason:
     )
 
 
-def _quantity(resource: str, value: float) -> str:
+def quantity(resource: str, value: float) -> str:
+    """An amount in the service's units, for people."""
     shown = {"cpu": show_cpu, "memory": show_memory, "bandwidth": show_bandwidth}.get(resource)
     return shown(value) if shown else f"{value:g} {resource}".strip()
 

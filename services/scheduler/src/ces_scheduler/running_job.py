@@ -21,6 +21,13 @@ from ces_scheduler.offer import Offer, holder_of
 
 MOST_TASKS, MOST_FLOWS, MOST_NODES = 64, 256, 1000
 """Of a job, and of the cluster; nobody could wait for the decision on more."""
+BY_HAND = "`ces move` moves a task that you name"
+MOST_PAIRS = 30_000_000
+"""Flows times the square of nodes: the decision's tables need 24 bytes of each, and its process has 2 GiB in all."""
+FIXED = (
+    "the service cannot move tasks of this job: when one ends, all begin again; submit it with restart: {scope: task} "
+    "to have its tasks moved one by one"
+)
 
 
 def why_not(record: JobRecord | None, offer: Offer | None) -> str | None:
@@ -38,7 +45,14 @@ def why_not(record: JobRecord | None, offer: Offer | None) -> str | None:
         ("nodes", len(offer.nodes), MOST_NODES),
     ):
         if count > most:
-            return f"there are {count} {what}, and {most} at most are looked at; `ces move` moves a task that you name"
+            return f"there are {count} {what}, and {most} at most are looked at; {BY_HAND}"
+    flows, nodes = len(record.flows), len(offer.cluster.topology.nodes)
+    if flows * nodes**2 > MOST_PAIRS:
+        most = int((MOST_PAIRS / flows) ** 0.5)
+        return (
+            f"the job has {flows} flows: between {nodes} nodes, the tables for these do not fit into memory, and "
+            f"{most} nodes are the most for so many; {BY_HAND}"
+        )
     return None
 
 
@@ -54,13 +68,14 @@ def question_of(query: AdjustmentQuery, version: int, record: JobRecord, offer: 
         "paths": problem.paths,
         "path_metric": problem.path_metric,
         "plan": _plan(record, problem),
+        "fixed": None if record.restart.scope == "task" else FIXED,
     }
 
 
 def running_problem(record: JobRecord, free: Offer, paths: int | None) -> Problem:
     """``free``: the offer without what the job has. Tasks have the CPU that they hold. Each may stay where it is, but
     at a node that is to be left, and a user's task is to be at the user's access node. A task with cards goes nowhere
-    else: which ones it would get there, nobody has chosen."""
+    else: which ones it would get there, nobody has chosen; at a node that is to be left, it may be nowhere."""
     held = {each.task: each.cpu for each in record.allocations}
     tasks = [task if held.get(task.name) is None else _with_cpu(task, held[task.name]) for task in record.tasks]
     problem = problem_of(record.model_copy(update={"tasks": tasks}), free, paths)
@@ -90,7 +105,7 @@ def _with_cpu(task: Task, cpu: int | None) -> Task:
 def _placed(core: CoreTask, task: Task, place: str, free: Offer) -> CoreTask:
     node = free.nodes.get(place)
     if node is None or node.state != "ready" or node.reclaimed:
-        return core
+        return replace(core, allowed=()) if task.gpus else core
     if task.gpus:
         return replace(core, allowed=(place,))
     if core.allowed is None or place in core.allowed:

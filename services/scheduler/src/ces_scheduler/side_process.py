@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -33,17 +35,24 @@ class SideProcess:
 
     async def ask(self, question: bytes) -> bytes:
         """Raises Busy, Late, Failed."""
+        async with self.turn():
+            return await self.answered(question)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Nobody else asks meanwhile: for questions that cost something to put as well. Raises Busy."""
         try:
             async with asyncio.timeout(self._wait_s):
                 await self._at_work.acquire()
         except TimeoutError:
             raise Busy from None
         try:
-            return await self._answered(question)
+            yield
         finally:
             self._at_work.release()
 
-    async def _answered(self, question: bytes) -> bytes:
+    async def answered(self, question: bytes) -> bytes:
+        """Within a turn. Raises Late, Failed."""
         pipe, environment = asyncio.subprocess.PIPE, os.environ | ONE_THREAD
         process = await asyncio.create_subprocess_exec(
             *self._command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment

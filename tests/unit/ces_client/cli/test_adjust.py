@@ -104,6 +104,12 @@ def test_of_files_without_dry_run_alone_nothing_is_done_and_said(
     assert "add --dry-run" in run.output
 
 
+def test_moves_of_files_are_said_in_the_instance(app: typer.Typer, files: tuple[Path, Path]) -> None:
+    run = CliRunner().invoke(app, [*map(str, files), "--dry-run", "--moves", "1"])
+    assert run.exit_code == 2
+    assert "--moves: is for jobs of a cluster: of files, say `most_moves`" in run.output
+
+
 def test_a_file_without_a_plan_is_no_job(app: typer.Typer, files: tuple[Path, Path]) -> None:
     run = CliRunner().invoke(app, [str(files[0]), "--dry-run"])
     assert run.exit_code == 2

@@ -10,6 +10,7 @@ from ces_command import ces
 
 CERTIFICATE = {"text": "No adjustment with at most 3 moves gains more than 0.01, the moves paid.", "proven": True}
 MOVE = {"task": "worker-0", "src": "n0", "dst": "n2", "seconds": 30.0, "requests": 300.0}
+LATE = [{"code": "deadline", "message": "loop: 82 ms of 60 ms"}]
 FLOW = {"src": "worker-0", "dst": "worker-1", "bandwidth": 8e6, "path": ["n2", "s", "n1"]}
 
 
@@ -52,10 +53,13 @@ def test_one_move_is_made(connected, samples):
     ("told", "words", "code"),
     [
         (proposal(MOVE, MOVE | {"task": "worker-1"}), "these 2 moves are worth it together", 0),
-        (proposal(step="rates"), "rates and paths of running flows are the scheduler's", 0),
+        (proposal(step="rates"), "it reroutes them for bandwidth and around broken links, not for deadlines", 0),
+        (proposal(step="rates"), "`--moves` has no say in that", 0),
+        (proposal(step="paths", broken=LATE), "nothing is carried out: the service cannot set rates and paths", 1),
+        (proposal(MOVE, remark="when one ends, all begin again", broken=LATE), "when one ends, all begin again", 1),
         (proposal(adjustment=None), "since nothing would change", 0),
         (
-            proposal(adjustment=None, objective=None, broken=[{"code": "deadline", "message": "loop: 82 ms of 60 ms"}]),
+            proposal(adjustment=None, objective=None, broken=LATE),
             "loop: 82 ms of 60 ms",
             1,
         ),
@@ -69,8 +73,31 @@ def test_what_is_not_carried_out_is_said(connected, samples, told, words, code):
     assert connected.sent("POST", f"jobs/{samples.id}/moves") == []
 
 
+def test_without_apply_it_is_said_as_well_what_the_service_cannot_do(connected, samples):
+    connected.on("GET", f"jobs/{samples.id}", samples.job("running"))
+    connected.on("GET", f"jobs/{samples.id}/adjustment", proposal(step="paths", broken=LATE))
+    assert "not for deadlines" in ces("adjust", samples.id).stdout
+    connected.on("GET", f"jobs/{samples.id}/adjustment", proposal(MOVE, remark="when one ends, all begin again"))
+    assert "when one ends, all begin again" in ces("adjust", samples.id).stdout
+
+
+def test_a_job_that_has_changed_meanwhile_is_left_alone(connected, samples):
+    """It was placed anew after it was judged, or the task is elsewhere."""
+    connected.on("GET", f"jobs/{samples.id}/adjustment", proposal(MOVE))
+    before, again = samples.job("running"), samples.job("running")
+    elsewhere = [task.model_copy(update={"node": "n9"}) for task in before.placement]
+    for now in ({"attempt": before.attempt + 1}, {"placement": elsewhere}):
+        connected.on("GET", f"jobs/{samples.id}", before, again.model_copy(update=now))
+        said = ces("adjust", samples.id, "--apply", code=2).stderr
+        assert "has changed meanwhile; ask again" in said
+    assert connected.sent("POST", f"jobs/{samples.id}/moves") == []
+
+
 def test_only_one_of_both_is_meant(connected, samples):
     assert "give one of them" in ces("adjust", samples.id, "--apply", "--dry-run", code=2).stderr
+    for option, value in (("--basis", "job"), ("--paths", "3"), ("--path-metric", "delay")):
+        said = ces("adjust", samples.id, option, value, code=2).stderr
+        assert f"{option}: is for files" in said
     assert connected.requests == []
 
 

@@ -206,6 +206,21 @@ def test_a_solver_of_another_package_that_fails_is_told_of_by_its_line(
     assert f"({__file__}, line " in lines[0]
 
 
+class FailingInside(Failing):
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        return json.loads("nope")
+
+
+def test_a_library_that_fails_is_told_of_by_the_solvers_own_line(
+    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "get_solver", lambda name: FailingInside())
+    file = _write(tmp_path, "i.json", random_instance())
+    line = CliRunner().invoke(app, ["solve", file, "--solver", "failing"]).stderr
+    assert "JSONDecodeError" in line
+    assert f"({__file__}, line " in line
+
+
 def test_an_answer_is_checked_against_its_instance(app: typer.Typer, tmp_path: Path) -> None:
     instance = _write(tmp_path, "i.json", random_instance("thesis", 1))
     line = CliRunner().invoke(app, ["solve", instance, "--solver", "greedy", "-o", "json"]).stdout

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ces_core.model.path import Path
 from ces_core.network import path_table as tables
-from ces_core.network.cache import paths_of
+from ces_core.network.cache import network_of, paths_of
 from ces_core.network.graph import Network
+from ces_core.network.least_delay import LeastDelayPaths
 from ces_core.network.path_table import PathTable
 
 Edges = list[tuple[int, int]]
@@ -170,6 +171,16 @@ def test_ties_are_bounded_and_say_so() -> None:
     assert len(set(table.between(0, 35))) == 10
     assert table.truncated(np.array([0, 35]))
     assert not table.truncated(np.array([0, 1, 6]))
+
+
+@pytest.mark.parametrize("delays", [False, True])
+def test_whether_k_shortest_paths_are_all_is_known_without_any(delays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    topology = topology_of("abcd", _both_ways("ab", "bd", "ac", "cd"))
+    network, k = network_of(topology), 2
+    table = LeastDelayPaths(network, topology, np.ones(8), k) if delays else PathTable(network, k=k)
+    assert not table.flat(np.arange(4)).truncated.any()
+    monkeypatch.setattr(type(table), "_walk", lambda *_: pytest.fail("paths were sought"))
+    assert not table.truncated(np.arange(3))
 
 
 def test_simple_paths_are_found_past_a_thicket_of_dead_ends() -> None:

@@ -21,6 +21,37 @@ MOVE = {"task": "detect-0", "src": "gate1", "dst": "rack1", "seconds": 30, "requ
 CHANGE = {"step": "moves", "moves": [MOVE], "objective": 0.9, "cost": 0.008}
 
 
+LOOK_TWICE = """
+const { render, h } = await import("/ui/vendor/preact.js");
+await (await load("show")).setLanguage("en");
+const { session } = await load("client");
+const { Adjustment } = await load("parts/adjustment");
+const [before, real] = [session.value, window.fetch];
+session.value = { token: "t", expires_at: "", identity: { role: "submitter" } };
+const answers = [];
+window.fetch = () => new Promise((answer) => answers.push(answer));
+const place = document.createElement("div");
+render(h(Adjustment, { id: "j" }), place);
+const soon = () => new Promise((done) => setTimeout(done, 50));
+const seen = [];
+const see = async () => {
+  await soon();
+  seen.push([place.textContent.replace(/\\s+/g, " ").trim(), place.querySelector("button").disabled]);
+};
+const say = (status, body) => answers.at(-1)(new Response(JSON.stringify(body), { status }));
+place.querySelector("button").click();
+await see();
+say(200, given.proposal);
+await see();
+place.querySelector("button").click();
+await see();
+say(409, { title: "Conflict", detail: "it has changed" });
+await see();
+[session.value, window.fetch] = [before, real];
+return seen;
+"""
+
+
 def drawn(ui: Modules, language: str = "en", **proposal: Any) -> str:
     text: str = ui.run(DRAW, proposal={"broken": [], "certificate": CERTIFICATE} | proposal, language=language)
     return text
@@ -38,7 +69,18 @@ def test_what_is_broken_and_what_ends_it(ui: Modules) -> None:
     broken = [{"code": "deadline", "message": "loop: 82 ms of 60 ms"}]
     assert "A limit is broken: loop: 82 ms of 60 ms" in drawn(ui, broken=broken, adjustment=CHANGE).replace(":l", ": l")
     assert "Nothing would change." in drawn(ui, broken=broken)
-    assert "other rates and paths" in drawn(ui, gain=0.1, adjustment=CHANGE | {"moves": [], "step": "rates"})
+    rates = drawn(ui, gain=0.1, adjustment=CHANGE | {"moves": [], "step": "rates"})
+    assert "other rates and paths, which the service cannot set by itself" in rates
+    assert "all begin again" in drawn(ui, adjustment=CHANGE, remark="when one ends, all begin again")
+
+
+def test_while_it_looks_again_and_where_that_fails_no_old_proposal_is_shown(ui: Modules) -> None:
+    seen = ui.run(LOOK_TWICE, proposal={"broken": [], "certificate": CERTIFICATE, "adjustment": CHANGE})
+    texts, busy = zip(*seen, strict=True)
+    assert busy == (True, False, True, False), "one look at a time"
+    assert ["Loading…" in text for text in texts] == [True, False, True, False]
+    assert ["1 move" in text for text in texts] == [False, True, False, False]
+    assert "it has changed" in texts[3]
 
 
 def test_in_chinese(ui: Modules) -> None:

@@ -52,8 +52,13 @@ def adjust(
         bool, typer.Option("--apply", help="of a cluster's job: make the move, if it is one; for operators")
     ] = False,
     moves: Annotated[
-        int, typer.Option(min=0, max=MOST_MOVES, help="of a cluster's job: tasks that may move, at most")
-    ] = MOST_MOVES,
+        int | None,
+        typer.Option(
+            min=0,
+            max=MOST_MOVES,
+            help=f"of a cluster's job: tasks that may move, at most; {MOST_MOVES} where it is not given",
+        ),
+    ] = None,
     basis: Basis = BasisOption.system,
     paths: PathCount = None,
     path_metric: PathMetric = PathMetricOption.hops,
@@ -61,16 +66,29 @@ def adjust(
 ) -> None:
     """Show how a running job with goals would be adjusted with the least disturbance: other rates, paths or CPU, or up
     to three moves. Of files, what is known of moves stands in the instance under `adjust`, and `--basis`, `--paths`
-    and `--path-metric` count. Exit status 2 for bad input, 1 where a limit is broken that no adjustment mends, else
-    0."""
+    and `--path-metric` count. Exit status 2 for bad input, 1 where a limit is broken that no adjustment mends, or, with
+    `--apply`, where one is broken and nothing was carried out, else 0."""
     if answer is None:
-        _of_cluster(job, dry_run=dry_run, apply=apply, moves=moves, output=output)
+        if Path(job).is_file():
+            message = f"{job} is a file: give the plan that runs as well, as `ces solve -o json` prints it"
+            raise _wrong("answer", message, output)
+        of_files = {
+            "basis": basis is not BasisOption.system,
+            "paths": paths is not None,
+            "path-metric": path_metric is not PathMetricOption.hops,
+        }
+        for option in (name for name, given in of_files.items() if given):
+            raise _wrong(f"--{option}", "is for files; of a cluster's job, the scheduler has its own", output)
+        if dry_run and apply:
+            raise _wrong("--dry-run", "--apply makes the move that this only shows: give one of them", output)
+        adjust_job(job, moves=MOST_MOVES if moves is None else moves, apply=apply, output=output)
         return
+    if moves is not None:
+        message = "is for jobs of a cluster: of files, say `most_moves` in the instance's section `adjust`"
+        raise _wrong("--moves", message, output)
     if apply or not dry_run:
         message = "files have no tasks that could be moved: add --dry-run, to see what would change"
-        field = "apply" if apply else "dry-run"
-        say_error(output, {"field": field, "message": message}, f"--{field}: {message}")
-        raise typer.Exit(2)
+        raise _wrong("--apply" if apply else "--dry-run", message, output)
     instance = Path(job)
     try:
         data = read_object(instance, "instance")
@@ -93,16 +111,10 @@ def adjust(
         raise typer.Exit(1)
 
 
-def _of_cluster(job: str, *, dry_run: bool, apply: bool, moves: int, output: Output) -> None:
-    message = None
-    if dry_run and apply:
-        message = "--apply makes the move that --dry-run only shows: give one of them"
-    elif Path(job).is_file():
-        message = f"{job} is a file: give the plan that runs as well, as `ces solve -o json` prints it"
-    if message is not None:
-        say_error(output, {"field": "dry-run" if apply else "answer", "message": message}, message)
-        raise typer.Exit(2)
-    adjust_job(job, moves=moves, apply=apply, output=output)
+def _wrong(option: str, message: str, output: Output) -> typer.Exit:
+    """What to raise, once it is said."""
+    say_error(output, {"field": option.removeprefix("--"), "message": message}, f"{option}: {message}")
+    return typer.Exit(2)
 
 
 def _plan(answer: dict[str, Any]) -> Plan:

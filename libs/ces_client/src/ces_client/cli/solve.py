@@ -82,7 +82,7 @@ def solve(
         except Exception as error:
             if _is_ours(chosen):
                 raise
-            bad, why = True, f"{type(error).__name__}: {error} ({_where(error)})"
+            bad, why = True, f"{type(error).__name__}: {error} ({_where(error, chosen)})"
             say_error(
                 output, {"instance": str(file), "field": "solver", "message": why}, f"{file}: solver {solver}: {why}"
             )
@@ -158,13 +158,20 @@ def _with_policy(solver: Solver, file: Path) -> Solver:
 
 
 def _is_ours(solver: Solver) -> bool:
-    return type(solver).__module__.partition(".")[0] == "ces_core"
+    return _package(type(solver).__module__) == "ces_core"
 
 
-def _where(error: Exception) -> str:
-    """The line that raised it, for whoever wrote the solver."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{last.filename}, line {last.lineno}"
+def _where(error: Exception, solver: Solver) -> str:
+    """The line where it came up, for whoever wrote the solver: their own last one, not that of a library."""
+    package = _package(type(solver).__module__)
+    frames = list(traceback.walk_tb(error.__traceback__))
+    own = [each for each in frames if _package(each[0].f_globals.get("__name__", "")) == package]
+    frame, line = (own or frames)[-1]
+    return f"{frame.f_code.co_filename}, line {line}"
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _violations(violations: Sequence[Violation]) -> dict[str, Any]:

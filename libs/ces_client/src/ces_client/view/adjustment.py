@@ -12,7 +12,11 @@ from ces_common.messages.adjustments import AdjustmentProposal, ProposedChange, 
 from ces_common.quantities import show_bandwidth
 
 Rate = Callable[[float], str]
-OWN = "rates and paths of running flows are the scheduler's: it leads flows elsewhere and fills capacity by itself"
+OWN = (
+    "the service cannot set rates and paths of running flows: by itself it reroutes them for bandwidth and around "
+    "broken links, not for deadlines"
+)
+ANY_MOVES = "`--moves` has no say in that, since moves are proposed only where they are worth more than these"
 
 
 def rate_text(rate: float) -> str:
@@ -37,6 +41,8 @@ def lines(
         cost = f", of which its moves take {found.cost:.4f}" if found.moves else ""
         yield Text(f"  by {found.step}: objective {found.objective:.4f}{cost}{gain}")
     yield Text(f"  {proposal.certificate.text}")
+    if proposal.remark is not None:
+        yield Text(f"  {proposal.remark}")
 
 
 def _changes(found: ProposedChange, cpu: Mapping[str, float], rate: Rate) -> Iterator[RenderableType]:
@@ -58,13 +64,22 @@ def _changes(found: ProposedChange, cpu: Mapping[str, float], rate: Rate) -> Ite
         yield flows
 
 
+def in_place(proposal: AdjustmentProposal) -> str | None:
+    """What becomes of a proposal without moves, of a cluster's job; None for any other."""
+    found = proposal.adjustment
+    return f"{OWN}; {ANY_MOVES}" if found is not None and not found.moves else None
+
+
 def carried_out(proposal: AdjustmentProposal) -> tuple[ProposedMove | None, str]:
     """The one move that the service can make of it, and what it does not do of the rest."""
     found = proposal.adjustment
     if found is None:
         return None, "nothing is carried out, since nothing would change"
-    if not found.moves:
-        return None, f"nothing is carried out: {OWN}"
+    stays = in_place(proposal)
+    if stays is not None:
+        return None, f"nothing is carried out: {stays}"
+    if proposal.remark is not None:
+        return None, f"nothing is carried out: {proposal.remark}"
     if len(found.moves) > 1:
         return None, (
             f"nothing is carried out: these {len(found.moves)} moves are worth it together, and the service makes one "

@@ -77,7 +77,8 @@ class ProposedChange(Message):
 class AdjustmentProposal(Message):
     """``version``: of the state that it is for; 0 where it is not a cluster's. ``broken``: the limits that the plan
     breaks which runs; ``objective``: its own, None where it breaks one. ``gain``: the moves paid; None where there is
-    no ``adjustment``, or where it ends a broken limit. Without an ``adjustment`` the job had better stay as it is."""
+    no ``adjustment``, or where it ends a broken limit. Without an ``adjustment`` the job had better stay as it is.
+    ``remark``: why the service cannot make its moves; None where it can, or where there are none."""
 
     version: Count = 0
     broken: list[BrokenLimit] = []
@@ -85,6 +86,7 @@ class AdjustmentProposal(Message):
     gain: Number | None = None
     certificate: Certificate
     adjustment: ProposedChange | None = None
+    remark: Remark | None = None
 
 
 class AdjustmentAnswer(Message):

@@ -22,7 +22,7 @@ from ces_core.adjustment.adjustment import Adjustment, Certificate, Decision, Mo
 from ces_core.adjustment.disturbance import Disturbance
 from ces_core.adjustment.moves import MOST_ROWS, Moves
 from ces_core.adjustment.outlook import Outlook, check_outlook
-from ces_core.adjustment.running import BrokenLimit, RunningPlan, broken_limits
+from ces_core.adjustment.running import BrokenLimit, RunningPlan, broken_limits, plain
 from ces_core.adjustment.terms import TaskFacts, Terms, check_facts
 from ces_core.adjustment.valuation import Looked, Valuation
 from ces_core.exact.goal_leaves import GoalPlan
@@ -32,6 +32,7 @@ from ces_core.model.objective import evaluate
 from ces_core.model.path import Path
 from ces_core.model.plan import Plan
 from ces_core.model.problem import BoolArray, FloatArray, Problem
+from ces_core.model.reason import FormatQuantity
 from ces_core.model.service import Service
 from ces_core.model.topology import IntArray
 from ces_core.network.path_table import PathTable
@@ -56,10 +57,11 @@ def adjust(
     facts: Mapping[str, TaskFacts],
     terms: Terms,
     outlook: Outlook = NOTHING_FORESEEN,
+    format_quantity: FormatQuantity = plain,
 ) -> Decision:
     """What to change of the job that runs by ``plan``. ``problem``: the cluster and the job's wishes as they are now,
     with the use of all other jobs. ``facts``: by task; what is left out has its defaults. ``outlook``: what may come;
-    ``terms.remaining_s`` is then how long the present conditions are expected to last.
+    ``terms.remaining_s`` is then how long the present conditions are expected to last. ``format_quantity``: for texts.
 
     Raises ProblemError, naming the field, for a job without goals and for what does not belong together.
     """
@@ -67,7 +69,7 @@ def adjust(
         raise ProblemError("job", "has no goals to be adjusted for: name chains, limits or weights of the objective")
     check_facts(problem, facts, terms)
     check_outlook(problem, outlook)
-    return _Adjuster(problem, plan, facts, terms, outlook).decision()
+    return _Adjuster(problem, plan, facts, terms, outlook, format_quantity).decision()
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,18 @@ class _Found:
 
 class _Adjuster:
     def __init__(
-        self, problem: Problem, plan: Plan, facts: Mapping[str, TaskFacts], terms: Terms, outlook: Outlook
+        self,
+        problem: Problem,
+        plan: Plan,
+        facts: Mapping[str, TaskFacts],
+        terms: Terms,
+        outlook: Outlook,
+        format_quantity: FormatQuantity,
     ) -> None:
         self.problem, self.facts, self.terms, self.outlook = problem, facts, terms, outlook
         self.routes: PathTable = all_paths(problem)
         self.running = RunningPlan.of(problem, plan, self.routes)
-        self.broken: tuple[BrokenLimit, ...] = broken_limits(Service(problem), self.running)
+        self.broken: tuple[BrokenLimit, ...] = broken_limits(Service(problem), self.running, format_quantity)
         self.now = None if self.broken else self._objective()
         self.disturbance = Disturbance.of(problem, self.running, self.routes, facts)
         self.budget = terms.budget if self.broken else max(0.0, terms.budget - terms.reserve)

@@ -11,9 +11,11 @@ from ces_core.model.errors import ProblemError
 from ces_core.model.path import Path
 from ces_core.model.plan import Plan
 from ces_core.model.problem import RESOURCES, SLACK, FloatArray, Problem
+from ces_core.model.reason import FormatQuantity
 from ces_core.model.service import LOAD_LIMIT, ROUNDING, Service
 from ces_core.network.path_table import PathTable
 
+BANDWIDTH = "bandwidth"
 RATE_ROUNDING = 1e-9
 """Relative: how far rates, and what they add up to on a link, may be beyond a limit."""
 
@@ -71,16 +73,23 @@ class RunningPlan:
         return load
 
 
-def broken_limits(service: Service, running: RunningPlan) -> tuple[BrokenLimit, ...]:
+def plain(resource: str, value: float) -> str:
+    """The number, and what it counts where a node has it; rates stand for themselves."""
+    return f"{value:g}" if resource == BANDWIDTH else f"{value:g} {resource}"
+
+
+def broken_limits(
+    service: Service, running: RunningPlan, format_quantity: FormatQuantity = plain
+) -> tuple[BrokenLimit, ...]:
     """The limits that the running plan breaks as things are now; empty where it may go on."""
-    found = [*_placement(service, running), *_flows(service.problem, running)]
+    found = [*_placement(service, running, format_quantity), *_flows(service.problem, running, format_quantity)]
     paths = running.known_paths
     if paths is not None:
         found += _goals(service, running, paths)
     return tuple(found)
 
 
-def _placement(service: Service, running: RunningPlan) -> Iterator[BrokenLimit]:
+def _placement(service: Service, running: RunningPlan, shown: FormatQuantity) -> Iterator[BrokenLimit]:
     problem, names = service.problem, service.problem.cluster.topology.nodes
     together: dict[str, int] = {}
     stays: Mapping[str, str] = {held.task: held.node for held in service.goals.held if held.cost is None}
@@ -104,19 +113,19 @@ def _placement(service: Service, running: RunningPlan) -> Iterator[BrokenLimit]:
     over = (load > 0) & (problem.cluster.node_used + load > capacity + RATE_ROUNDING * capacity)
     for r, n in np.argwhere(over).tolist():
         left = float(problem.cluster.node_free[r, n])
-        text = f"node {names[n]} has {left:g} {RESOURCES[r]} for the job, which uses {load[r, n]:g}"
+        used = shown(RESOURCES[r], float(load[r, n]))
+        text = f"node {names[n]} has {shown(RESOURCES[r], left)} for the job, which uses {used}"
         yield BrokenLimit(f"{RESOURCES[r]}-capacity", text)
 
 
-def _flows(problem: Problem, running: RunningPlan) -> Iterator[BrokenLimit]:
+def _flows(problem: Problem, running: RunningPlan, shown: FormatQuantity) -> Iterator[BrokenLimit]:
     topology, cluster = problem.cluster.topology, problem.cluster
     for flow, path, rate in zip(problem.flows, running.paths, running.bandwidth, strict=True):
         if path is None:
             yield BrokenLimit("path", f"flow {flow.src} -> {flow.dst} has a path that it may not take, or not any more")
         elif path.links and not flow.min * (1 - RATE_ROUNDING) <= rate <= flow.max * (1 + RATE_ROUNDING):
-            yield BrokenLimit(
-                "rate", f"flow {flow.src} -> {flow.dst} gets {rate:g}, outside {flow.min:g}..{flow.max:g}"
-            )
+            got, least, most = (shown(BANDWIDTH, value) for value in (rate, flow.min, flow.max))
+            yield BrokenLimit("rate", f"flow {flow.src} -> {flow.dst} gets {got}, outside {least}..{most}")
     load, free = running.load(problem), cluster.bandwidth_free
     over = (load > 0) & (load > free + (RATE_ROUNDING + SLACK) * cluster.bandwidth_capacity)
     for resource in np.flatnonzero(over).tolist():
@@ -126,7 +135,8 @@ def _flows(problem: Problem, running: RunningPlan) -> Iterator[BrokenLimit]:
             where = f"link {topology.nodes[src]} -> {topology.nodes[dst]}"
         else:
             where = f"medium {topology.media[resource - links]}"
-        text = f"{where} has {free[resource]:g} for the job, which uses {load[resource]:g}"
+        left, used = (shown(BANDWIDTH, float(each[resource])) for each in (free, load))
+        text = f"{where} has {left} for the job, which uses {used}"
         yield BrokenLimit("bandwidth-capacity", text)
 
 

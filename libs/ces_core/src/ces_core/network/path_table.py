@@ -87,7 +87,10 @@ class PathTable:
 
     def truncated(self, nodes: NDArray[np.int64]) -> bool:
         """Whether some pair of ``nodes`` has more shortest paths than are kept, so that results over the kept ones
-        prove nothing about all. Never for the K shortest, which are complete by definition."""
+        prove nothing about all. Never for the K shortest, which are complete by definition: for them no path is sought,
+        since all pairs can take minutes."""
+        if self._k is not None:
+            return False
         return bool(self.flat(nodes).truncated.any())
 
     def warm(self) -> None:

@@ -29,9 +29,16 @@ async def adjustment(request: Request, job: VisibleJob, moves: MoveCount = MOST_
     of tasks; what that gains and costs, which limits the job breaks, and what is proven. Nothing is changed."""
     context = context_of(request)
     restarts = await context.database.read(lambda tx: check_adjustable(tx, job))
-    if not context.adjustments.allows(identity_of(request).name, context.database.clock.steady()):
+    name = identity_of(request).name
+    if name in context.adjusting:
+        raise Overloaded("a job is being looked at for you: wait for its answer")
+    if not context.adjustments.allows(name, context.database.clock.steady()):
         raise Overloaded("jobs are looked at for you too often: wait a moment")
-    answer = await _asked(context.bus, AdjustmentQuery(job=job, moves=moves, restarts=restarts))
+    context.adjusting.add(name)
+    try:
+        answer = await _asked(context.bus, AdjustmentQuery(job=job, moves=moves, restarts=restarts))
+    finally:
+        context.adjusting.discard(name)
     if answer.busy:
         raise Overloaded(answer.refusal or "another job is being looked at")
     if answer.proposal is None:

@@ -62,6 +62,7 @@ class Context:
     applications: SenderRate = field(default_factory=lambda: SenderRate(APPLICATIONS_PER_S, APPLICATIONS_AT_ONCE))
     divisions: SenderRate = field(default_factory=lambda: SenderRate(DIVISIONS_PER_S, DIVISIONS_AT_ONCE))  # by name
     adjustments: SenderRate = field(default_factory=lambda: SenderRate(ADJUSTMENTS_PER_S, ADJUSTMENTS_AT_ONCE))
+    adjusting: set[str] = field(default_factory=set)  # by name: for whom a job is being looked at
     events: EventTail = field(init=False)
     live: LiveFeed = field(init=False)
     replays: Replays = field(init=False)

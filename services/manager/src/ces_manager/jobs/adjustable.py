@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
+from ces_common.application import Objective
 from ces_common.db.move_tables import MoveRow
 from ces_common.db.uow import ReadTx
+from ces_common.jobfile import TaskGroup
 from ces_common.states import JobState
 from ces_common.task_move import MoveState
 from ces_manager.errors import Conflict
@@ -13,6 +15,10 @@ from ces_manager.jobs.transitions import job_row
 
 REMEMBERED = 64
 """Moves of a job, the latest ones."""
+LONGEST_S = 3600.0
+"""A move that took longer waited, say for its node, and tells nothing of how long the task stands still."""
+USUAL = Objective(balance=0.5, bandwidth=0.5)
+"""What every job without an objective is placed by."""
 
 
 def check_adjustable(tx: ReadTx, job: str) -> dict[str, float]:
@@ -22,6 +28,12 @@ def check_adjustable(tx: ReadTx, job: str) -> dict[str, float]:
         raise Conflict(
             f"job {row.name} has no goals to be adjusted for: its file has neither `requests` nor `objective`; submit "
             "it with one of them"
+        )
+    if not row.spec.requests and row.spec.objective == USUAL and not any(_limited(group) for group in row.spec.tasks):
+        raise Conflict(
+            f"job {row.name} has no goals to be adjusted for: its file has no `requests`, and its `objective` weighs "
+            "`balance` and `bandwidth` 0.5 each, as every job without one does; submit it with `requests` or with "
+            "other weights"
         )
     if row.state is not JobState.RUNNING:
         raise Conflict(f"job {row.name} is {row.state.value}; only a running job is adjusted")
@@ -34,8 +46,13 @@ def check_adjustable(tx: ReadTx, job: str) -> dict[str, float]:
     return _took(tx, job)
 
 
+def _limited(group: TaskGroup) -> bool:
+    return group.work is not None and group.work.longest is not None
+
+
 def _took(tx: ReadTx, job: str) -> dict[str, float]:
-    """From the commitment of a move on: a little longer than the task stood still."""
+    """From the commitment of a move on: a little longer than the task stood still. The clock may have been set back."""
     done = select(MoveRow).where(MoveRow.job == job, MoveRow.state == MoveState.DONE)
     newest = tx.session.scalars(done.order_by(MoveRow.id.desc()).limit(REMEMBERED)).all()
-    return {row.task: (row.changed_at - row.began_at).total_seconds() for row in reversed(newest)}
+    took = ((row.task, max(0.0, (row.changed_at - row.began_at).total_seconds())) for row in reversed(newest))
+    return {task: seconds for task, seconds in took if seconds <= LONGEST_S}

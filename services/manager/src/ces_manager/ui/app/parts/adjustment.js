@@ -1,13 +1,12 @@
 /** What the scheduler would change of a running application, once somebody asks: moves, what they gain, what is proven. */
 import { useState } from "../../vendor/preact-hooks.js";
-import { may, route } from "../client.js";
+import { call, may, route } from "../client.js";
 import { brief, html, Name, plain, ProblemBox, t, tn } from "../show.js";
-import { useAnswer } from "./answers.js";
 
 /** @typedef {{task: string, src: string, dst: string, seconds: number, requests: number}} Move */
 /** @typedef {{step: string, moves: Move[], objective: number, cost: number}} Change */
 /** @typedef {{broken: {code: string, message: string}[], objective?: number | null, gain?: number | null,
- *   certificate: {text: string}, adjustment?: Change | null}} Proposal an AdjustmentProposal of the API */
+ *   certificate: {text: string}, adjustment?: Change | null, remark?: string | null}} Proposal an AdjustmentProposal of the API */
 
 /** @param {{moves: Move[]}} props */
 const Moves = ({ moves }) => html`<table class="plain-table">
@@ -25,7 +24,7 @@ export function changeText({ adjustment, gain }) {
   const { moves, objective, cost } = adjustment;
   const what = moves.length
     ? tn(moves.length, "1 move", "{n} moves")
-    : t("other rates and paths, which the scheduler sets by itself");
+    : t("other rates and paths, which the service cannot set by itself: it reroutes for bandwidth, not for deadlines");
   const values = { what, objective: objective.toFixed(4), cost: cost.toFixed(4), gain: gain?.toFixed(4) ?? "" };
   return gain == null
     ? t("Worth it: {what}; objective {objective}, of which moves take {cost}", values)
@@ -41,16 +40,25 @@ export const Proposed = ({ proposal }) => html`
   }
   ${proposal.adjustment && proposal.adjustment.moves.length > 0 && html`<${Moves} moves=${proposal.adjustment.moves} />`}
   <p>${changeText(proposal)}</p>
+  ${proposal.remark && html`<p><bdi lang="en">${plain(proposal.remark)}</bdi></p>`}
   <p class="quiet"><bdi lang="en">${plain(proposal.certificate.text)}</bdi></p>`;
 
 /** @param {{id: string}} props of a running job with requests */
 export function Adjustment({ id }) {
-  const [asked, ask] = useState(0);
-  const { data, problem } = useAnswer(asked ? route`/v1/jobs/${id}/adjustment` : null, { version: asked });
+  const [seen, show] = useState(/** @type {{busy: boolean, data?: any, problem?: any}} */ ({ busy: false }));
+  const look = async () => {
+    show({ busy: true });
+    try {
+      show({ busy: false, data: await call(route`/v1/jobs/${id}/adjustment`) });
+    } catch (problem) {
+      show({ busy: false, problem });
+    }
+  };
+  const { busy, data, problem } = seen;
   if (!may("submitter")) return null;
   return html`<h3>${t("What would be changed now")}</h3>
-    <div class="actions"><button type="button" onClick=${() => ask(asked + 1)}>${t("Look")}</button>
-      ${asked > 0 && !data && !problem && html`<span class="quiet">${t("Loading…")}</span>`}</div>
+    <div class="actions"><button type="button" disabled=${busy} onClick=${look}>${t("Look")}</button>
+      ${busy && html`<span class="quiet">${t("Loading…")}</span>`}</div>
     <${ProblemBox} problem=${problem} />
     <div role="status">${data && html`<${Proposed} proposal=${data} />`}</div>`;
 }

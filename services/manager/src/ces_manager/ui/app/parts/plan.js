@@ -126,7 +126,7 @@ export function Plan({ id, attempt, tasks, runs = false }) {
     <p>${decided}, ${committed}</p>
     <${Metrics} metrics=${plan.metrics} bound=${bound} />
     ${requests?.length > 0 && html`<${Requests} requests=${requests} tasks=${tasks} />`}
-    ${requests?.length > 0 && runs && html`<${Adjustment} id=${id} />`}
+    ${requests?.length > 0 && runs && html`<${Adjustment} key=${`${id} ${attempt}`} id=${id} />`}
     ${
       sparing === true &&
       html`<p>

@@ -12,7 +12,8 @@ export default {
   "A limit is broken:": "有限制未满足：",
   "Nothing would change.": "无需改动。",
   "{n} moves": "{n} 次迁移",
-  "other rates and paths, which the scheduler sets by itself": "其他速率和路径，由调度器自行设置",
+  "other rates and paths, which the service cannot set by itself: it reroutes for bandwidth, not for deadlines":
+    "其他速率和路径，系统无法自行设置：它只为带宽改道，不为截止时间改道",
   "Worth it: {what}; objective {objective}, of which moves take {cost}": "值得：{what}；目标值 {objective}，其中迁移占 {cost}",
   "Worth it: {what}; objective {objective}, of which moves take {cost}: {gain} more than now":
     "值得：{what}；目标值 {objective}，其中迁移占 {cost}：比现在多 {gain}",
