@@ -10,12 +10,10 @@ from ces_scheduler.side_limits import confine
 
 CPU_S, MEMORY = 25, 2**31
 """The kernel ends it beyond these: seconds of CPU, and bytes of addresses."""
-LATER = 10
-"""Somebody waits for it; on a busy machine it would get next to nothing as the very last."""
 
 
 def main() -> None:
-    confine(CPU_S, MEMORY, LATER)
+    confine(CPU_S, MEMORY)
 
     from ces_scheduler.adjustment_decision import decided
 
