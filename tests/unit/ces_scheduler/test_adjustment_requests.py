@@ -54,7 +54,8 @@ async def test_a_process_that_hangs_or_fails_is_said(bus: MemoryBus, wired: Fake
 async def test_a_question_is_put_when_its_turn_has_come(bus: MemoryBus, wired: FakeManager) -> None:
     """Whoever asks while another is answered costs nothing."""
     wired.change(jobs=[job("j", ["a", "b"])])
-    reader, begun, looks = StateReader(bus), asyncio.Event(), []
+    reader, begun = StateReader(bus), asyncio.Event()
+    looks: list[int] = []
 
     def offer() -> Offer | None:
         begun.set()

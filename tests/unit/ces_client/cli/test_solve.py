@@ -208,7 +208,8 @@ def test_a_solver_of_another_package_that_fails_is_told_of_by_its_line(
 
 class FailingInside(Failing):
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
-        return json.loads("nope")
+        read: Result = json.loads("nope")
+        return read
 
 
 def test_a_library_that_fails_is_told_of_by_the_solvers_own_line(
