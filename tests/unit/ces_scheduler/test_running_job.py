@@ -187,7 +187,7 @@ def test_amounts_of_a_broken_limit_have_units() -> None:
     told = proposed(record, offered(record, small, narrow), moves=0)
     texts = {each.code: each.message for each in told.broken}
     assert texts["cpu-capacity"] == "node gate1 has 1.5 cores for the job, which uses 2 cores"
-    assert texts["bandwidth-capacity"].endswith(" has 5 Mbit/s for the job, which uses 8 Mbit/s")
+    assert texts["bandwidth-capacity"].endswith(" has 4.75 Mbit/s for the job, which uses 8 Mbit/s")
 
 
 @pytest.mark.parametrize("state", [{"reclaimed": True}, {"state": "unreachable"}])
@@ -204,7 +204,7 @@ def test_a_task_with_cards_goes_nowhere_else_from_a_node_that_is_to_be_left(stat
 @pytest.mark.parametrize(("scope", "remark"), [("task", None), ("gang", running_job.FIXED)])
 def test_moves_that_the_service_cannot_make_say_so(scope: Literal["task", "gang"], remark: str | None) -> None:
     record = running().model_copy(update={"restart": Restart(scope=scope)})
-    assert proposed(record, offered(record)).remark is None, "nothing would move"
+    assert proposed(record, offered(record), moves=0).remark is None, "nothing would move"
     told = proposed(record, offered(record, links=street_links(gate=20_000)))
     assert told.adjustment is not None
     assert told.adjustment.moves

@@ -47,7 +47,7 @@ def test_a_clock_set_back_and_a_copy_that_waited_for_its_node(world: World, seco
     laid(world, job)
     gone(world, old)
     says(world, place(world, job, "w-0"), "running")
-    with world.uow.write() as tx:
+    with world.uow.write(world.now) as tx:
         (move,) = tx.session.scalars(select(MoveRow).where(MoveRow.job == job))
         move.changed_at = move.began_at + timedelta(seconds=seconds)
     assert known(world, job) == ({} if told is None else {"w-0": told})
