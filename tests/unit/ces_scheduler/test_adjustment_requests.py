@@ -42,7 +42,10 @@ async def test_the_manager_asks_over_the_bus(running: Scheduler, bus: MemoryBus,
 async def test_a_process_that_hangs_or_fails_is_said(bus: MemoryBus, wired: FakeManager) -> None:
     wired.change(jobs=[job("j", ["a", "b"])])
     reader = StateReader(bus)
-    offer = lambda: offer_of(reader.view)  # noqa: E731
+
+    def offer() -> Offer:
+        return offer_of(reader.view)
+
     sleeps = (sys.executable, "-c", "import time; time.sleep(60)")
     assert await adjusting(reader, offer, None, sleeps, 1.0)(MESSAGE) == LATE.encode()
     in_place = Message(MESSAGE.subject, AdjustmentQuery(job="j", moves=0).encode())

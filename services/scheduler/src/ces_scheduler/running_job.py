@@ -13,6 +13,7 @@ from ces_common.messages.adjustments import AdjustmentQuery
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.model.instance import write_instance
+from ces_core.model.other_tasks import with_tasks
 from ces_core.model.problem import Problem
 from ces_core.model.problem import Task as CoreTask
 from ces_scheduler.application_goals import places_of
@@ -81,21 +82,11 @@ def running_problem(record: JobRecord, free: Offer, paths: int | None) -> Proble
     problem = problem_of(record.model_copy(update={"tasks": tasks}), free, paths)
     places, access = {each.task: each.node for each in record.allocations}, places_of(record, free.nodes)
     astray = {task.name for task in tasks if task.user is not None and access.get(task.user) != places[task.name]}
-    return Problem.make(
-        problem.cluster,
-        [
-            core if core.name in astray else _placed(core, task, places[task.name], free)
-            for core, task in zip(problem.tasks, tasks, strict=True)
-        ],
-        problem.flows,
-        name=problem.name,
-        weights=problem.weights,
-        basis=problem.basis,
-        paths=problem.paths,
-        path_metric=problem.path_metric,
-        goals=problem.goals,
-        units=problem.units,
+    placed = (
+        core if core.name in astray else _placed(core, task, places[task.name], free)
+        for core, task in zip(problem.tasks, tasks, strict=True)
     )
+    return with_tasks(problem, placed)
 
 
 def _with_cpu(task: Task, cpu: int | None) -> Task:

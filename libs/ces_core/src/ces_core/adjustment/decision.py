@@ -29,6 +29,7 @@ from ces_core.exact.goal_leaves import GoalPlan
 from ces_core.exact.goal_tables import Reference
 from ces_core.model.errors import ProblemError
 from ces_core.model.objective import evaluate
+from ces_core.model.other_tasks import with_tasks
 from ces_core.model.path import Path
 from ces_core.model.plan import Plan
 from ces_core.model.problem import BoolArray, FloatArray, Problem
@@ -269,15 +270,4 @@ class _Adjuster:
 
 def _with_cpu(problem: Problem, amounts: Mapping[str, float]) -> Problem:
     """The same job with other amounts of CPU."""
-    return Problem.make(
-        problem.cluster,
-        (replace(task, cpu=amounts.get(task.name, task.cpu)) for task in problem.tasks),
-        problem.flows,
-        name=problem.name,
-        weights=problem.weights,
-        basis=problem.basis,
-        paths=problem.paths,
-        path_metric=problem.path_metric,
-        goals=problem.goals,
-        units=problem.units,
-    )
+    return with_tasks(problem, (replace(task, cpu=amounts.get(task.name, task.cpu)) for task in problem.tasks))
