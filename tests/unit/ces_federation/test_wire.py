@@ -149,7 +149,7 @@ async def test_a_region_is_not_called_silent_because_the_asker_stood_still(
     async def stands_still(waited: set[asyncio.Future[bytes]], timeout: float) -> object:
         said.append(timeout)
         if len(said) == 1:
-            time.sleep(2 * timeout)  # noqa: ASYNC251
+            time.sleep(2 * timeout)  # noqa: ASYNC251 - the whole process stands still, its loop too
             (answer,) = waited
             asyncio.get_running_loop().call_later(0.05, answer.set_result, b"it was said")
             return None

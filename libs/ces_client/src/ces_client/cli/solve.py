@@ -162,7 +162,7 @@ def _is_ours(solver: Solver) -> bool:
 
 
 def _where(error: Exception, solver: Solver) -> str:
-    """The line where it came up, for whoever wrote the solver: their own last one, not that of a library."""
+    """The last line of the solver's own code, which its author can mend, rather than one of a library."""
     package = _package(type(solver).__module__)
     frames = list(traceback.walk_tb(error.__traceback__))
     own = [each for each in frames if _package(each[0].f_globals.get("__name__", "")) == package]
