@@ -19,7 +19,9 @@ HARDENED = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
 PROGRAM = Path(__file__).with_name("sandbox.sh").read_text()
 _LEASE = "/lease"  # folder in the container
 _MEMORY = 16 * 2**20
-_PIDS = 16
+# Of a container that runs a line of shell. The runtime starts within these limits too, with some threads for each core,
+# and dies where they are tight: opencontainers/runc issue 1914.
+SMALL = {"mem_limit": _MEMORY, "memswap_limit": _MEMORY, "pids_limit": 256}
 
 
 class PauseContainers:
@@ -88,12 +90,10 @@ class PauseContainers:
             host_config=client.create_host_config(
                 network_mode="none",
                 extra_hosts=endpoint.hosts,
-                mem_limit=_MEMORY,
-                memswap_limit=_MEMORY,
-                pids_limit=_PIDS,
                 read_only=True,
                 mounts=self._mounts() if watch else None,
                 cap_add=["KILL"],  # to signal workers of any user
+                **SMALL,
                 **HARDENED,
             ),
         )

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Any
 
 import requests
 from docker.errors import DockerException
 from docker.types import Mount
 
 from ces_edge_agent.runtimes.engine import Engine
-from ces_edge_agent.runtimes.pause_containers import HARDENED
-
-_MEMORY: Final = 16 * 2**20
-_PIDS: Final = 4
+from ces_edge_agent.runtimes.pause_containers import HARDENED, SMALL
 
 
 @contextmanager
@@ -34,11 +31,9 @@ def volume_helper(
         labels={**engine.labels, "ces.role": role},
         host_config=engine.client.create_host_config(
             network_mode="none",
-            mem_limit=_MEMORY,
-            memswap_limit=_MEMORY,
-            pids_limit=_PIDS,
             read_only=True,
             mounts=[mount],
+            **SMALL,
             **HARDENED,
         ),
         **more,
