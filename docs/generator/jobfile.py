@@ -10,6 +10,7 @@ from ces_common.fields import Document
 from ces_common.flowfile import Edge, Flows, Input, Range
 from ces_common.jobfile import JobFile, Restart, Secret, TaskGroup
 from ces_common.resources import Constraints, Resources
+from ces_common.self_adjustment import SelfAdjustment
 from generator import fields
 from generator.words import JOB_FIELDS
 
@@ -36,13 +37,14 @@ APPLICATION: dict[str, type[Document]] = {
     "`users[].access`": Access,
     "`requests[]`": Request,
     "`objective`": Objective,
+    "`adjust`": SelfAdjustment,
     "`tasks[]`, too": TaskGroup,
     "`tasks[].work`": Work,
     "`tasks[].constraints`, too": Constraints,
     "`flows.edges[]`, too": Edge,
 }
 OF_APPLICATIONS = {
-    JobFile: ("kind", "users", "requests", "objective"),
+    JobFile: ("kind", "users", "requests", "objective", "adjust"),
     TaskGroup: ("work",),
     Constraints: ("user",),
     Edge: ("message",),

@@ -106,6 +106,13 @@ class Jobs(_Resource):
         body = {"task": task, "to": to}
         return self._read(shown.JobView, self._http.request("POST", _path("jobs", job, "moves"), body=body))
 
+    def place_user(
+        self, job: str, user: str, *, node: str | None = None, lat: float | None = None, lon: float | None = None
+    ) -> JobView:
+        """Say where a user of an application is now: at a ``node``, or at a position in degrees."""
+        at = {"node": node} if node is not None else {"lat": lat, "lon": lon}
+        return self._read(shown.JobView, self._http.request("PUT", _path("jobs", job, "users", user), body={"at": at}))
+
     def adjustment(self, job: str, *, moves: int = MOST_MOVES) -> AdjustmentProposal:
         """What would be changed of a running job with goals, with at most so many moves of tasks."""
         params = {"moves": str(moves)}

@@ -24,6 +24,7 @@ from ces_common.flowfile import MAX_FLOWS, FlowMode, Flows
 from ces_common.names import NODE_MARK, node_end
 from ces_common.quantities import Duration, format_cpu, format_duration
 from ces_common.resources import WHOLE, Constraints, Resources, asked_of_cards, wrong_gpus
+from ces_common.self_adjustment import SelfAdjustment
 from ces_common.topologies import topology_pairs
 
 MAX_TASKS = 512
@@ -161,6 +162,7 @@ class JobFile(Document):
     users: Annotated[list[User], Field(max_length=MAX_USERS)] = []
     requests: Annotated[list[Request], Field(max_length=MAX_REQUESTS)] = []
     objective: Objective | None = None
+    adjust: SelfAdjustment | None = None
 
     @field_validator("duration")
     @classmethod
@@ -190,11 +192,13 @@ class JobFile(Document):
     def is_application(self) -> bool:
         """Whether anything is said that only an application file says."""
         groups = any(group.work is not None or group.constraints.user is not None for group in self.tasks)
-        return groups or bool(self.kind or self.users or self.requests or self.objective)
+        return groups or bool(self.kind or self.users or self.requests or self.objective or self.adjust is not None)
 
     def _check_application(self) -> None:
         if self.elastic is not None:
             raise ValueError("elastic: leave it out: what requests take is reckoned for a fixed number of tasks")
+        if self.adjust is not None:
+            self.adjust.check_fits(bool(self.requests) or self.objective is not None, self.restart.scope)
         tasks, flows = self.expand_tasks(), self.expand_flows()
         working = {task.name for task in tasks if task.work is not None}
         messages = {(flow.src, flow.dst): flow.message for flow in flows}

@@ -20,6 +20,7 @@ from ces_common.tls.pins import secret_of
 from ces_manager.access.grants import GrantsFile, check_tenants
 from ces_manager.access.identities import Identities
 from ces_manager.access.provider import Provider
+from ces_manager.adjusting.keeper import SelfAdjuster
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.availability.notes import learn_repeatedly
@@ -186,6 +187,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 note_work_repeatedly(database, measurements.work, duties),
                 learn_repeatedly(database, hearing.seconds, failure_detector.nodes.age, timeouts, duties),
                 keep_repeatedly(database, duties),
+                SelfAdjuster(database, bus, measurements, lambda: duties.holds(TIME)).run(),
                 *([certificates.run()] if certificates is not None else []),
                 *([end_holds(database, duties)] if settings.region is not None else []),
             )

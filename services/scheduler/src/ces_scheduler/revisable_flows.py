@@ -31,16 +31,17 @@ class RevisableFlows:
     crowded: bool  # whether a link or medium has more on it than it carries
 
 
-def revisable_flows(view: StateView, offer: Offer) -> RevisableFlows:
+def revisable_flows(view: StateView, offer: Offer, *, better: bool = False) -> RevisableFlows:
     """The flows of running jobs over nodes within reach: a node out of reach cannot be changed and may work all the
-    same. Of a flow whose path is broken only the ends must be within reach."""
+    same. Of a flow whose path is broken only the ends must be within reach. ``better``: those that may be changed
+    though nothing is wrong with them: not of applications that CES adjusts, whose rates and paths keep deadlines."""
     up = {(link.src, link.dst) for link in view.topology.links if link.up}
     topology = offer.cluster.topology
     found, broken = [], False
     used = offer.cluster.link_used.copy()
     still = (job for job in offer.records.values() if job.resizing is None and job.moving is None)
     settled = (job for job in still if job.state is not JobState.SUSPENDED)
-    placed = (job for job in settled if job.state in JOB_PLACED)
+    placed = (job for job in settled if job.state in JOB_PLACED and not (better and job.adjust is not None))
     for job in sorted(placed, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         for flow in job.reserved:
             links = links_of(flow, topology)

@@ -87,7 +87,7 @@ class Revisions:
             return wait_s
         if offer is self._without_flows:
             return math.inf
-        flows = revisable_flows(view, offer)
+        flows = revisable_flows(view, offer, better=True)
         if not flows.flows:
             self._without_flows = offer
             return math.inf

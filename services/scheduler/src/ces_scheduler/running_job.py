@@ -12,6 +12,7 @@ from ces_common.jobfile import Task
 from ces_common.messages.adjustments import AdjustmentQuery
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
+from ces_core.adjustment.ledger import Ledger, PastMoves
 from ces_core.model.instance import write_instance
 from ces_core.model.other_tasks import with_tasks
 from ces_core.model.problem import Problem
@@ -62,7 +63,7 @@ def question_of(query: AdjustmentQuery, version: int, record: JobRecord, offer: 
     :func:`problem_of`."""
     problem = running_problem(record, offer.without(holder_of(record)), paths)
     moved = {name: {"restart_s": seconds} for name, seconds in query.restarts.items() if _is_task(name, record)}
-    terms = {"most_moves": query.moves, "tasks": moved}
+    terms = _terms(query) | {"most_moves": query.moves, "tasks": moved}
     return {
         "version": version,
         "instance": write_instance(problem) | {"adjust": terms},
@@ -71,6 +72,14 @@ def question_of(query: AdjustmentQuery, version: int, record: JobRecord, offer: 
         "plan": _plan(record, problem),
         "fixed": None if record.restart.scope == "task" else FIXED,
     }
+
+
+def _terms(query: AdjustmentQuery) -> dict[str, Any]:
+    """With what the moves of the last hour leave of the budget."""
+    asked, ledger = query.terms, Ledger(tuple(PastMoves(-each.ago_s, each.requests, each.paid) for each in query.past))
+    terms = {"remaining_s": asked.remaining_s, "least_gain": asked.least_gain, "reserve": asked.reserve}
+    budget = {} if asked.budget is None else {"budget": ledger.left(0.0, asked.budget)}
+    return terms | budget | {"cooling": ledger.cooling(0.0, asked.cooldown_s)}
 
 
 def running_problem(record: JobRecord, free: Offer, paths: int | None) -> Problem:

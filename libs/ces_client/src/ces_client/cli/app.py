@@ -23,6 +23,7 @@ from ces_client.cli import (
     session,
     sessions,
     tokens,
+    users,
 )
 from ces_client.cli.bench import BenchGroup
 from ces_client.cli.output import say
@@ -48,6 +49,7 @@ describe = typer.Typer(help="Show all about a job or a node.", no_args_is_help=T
 node = typer.Typer(help="Manage nodes.", no_args_is_help=True)
 topology = typer.Typer(help="Manage links and media.", no_args_is_help=True)
 token = typer.Typer(help="Manage access tokens.", no_args_is_help=True)
+user = typer.Typer(help="Manage the users of applications.", no_args_is_help=True)
 dashboard_session = typer.Typer(help="Manage sessions of the dashboard.", no_args_is_help=True)
 secret = typer.Typer(help="Manage secrets of jobs.", no_args_is_help=True)
 bench = typer.Typer(cls=BenchGroup, help="Measure, with tables, results.json and plots.", no_args_is_help=True)
@@ -74,6 +76,7 @@ app.add_typer(topology, name="topology")
 app.add_typer(token, name="token")
 app.add_typer(dashboard_session, name="session")
 app.add_typer(secret, name="secret")
+app.add_typer(user, name="user")
 app.add_typer(bench, name="bench")
 app.command()(machine.login)
 app.command()(tokens.whoami)
@@ -106,6 +109,7 @@ node.command()(cluster.token)
 token.command()(tokens.create)
 token.command("list")(tokens.list_tokens)
 token.command()(tokens.revoke)
+user.command("move")(users.move)
 dashboard_session.command("list")(sessions.list_sessions)
 dashboard_session.command()(sessions.end)
 secret.command()(secrets.create)

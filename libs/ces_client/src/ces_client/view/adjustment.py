@@ -13,8 +13,8 @@ from ces_common.quantities import show_bandwidth
 
 Rate = Callable[[float], str]
 OWN = (
-    "the service cannot set rates and paths of running flows: by itself it reroutes them for bandwidth and around "
-    "broken links, not for deadlines"
+    "the service sets rates and paths of running flows for deadlines only by itself, where the job's file says "
+    "`adjust`; else it reroutes them for bandwidth and around broken links"
 )
 ANY_MOVES = "`--moves` has no say in that, since moves are proposed only where they are worth more than these"
 

@@ -18,7 +18,7 @@ from ces_client.view.confinement import confined_tasks
 from ces_client.view.deadline import deadline_text, policy_text
 from ces_client.view.energy import energy_text
 from ces_client.view.formats import DASH, moment, number, since, span, state_text
-from ces_client.view.moves import move_text
+from ces_client.view.moves import look_text, move_text, place_text
 from ces_client.view.plain import plain
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.profile import warning_text
@@ -255,6 +255,9 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
     facts += [(f"region {region}", why) for region, why in sorted(view.not_taken.items())]
     if view.move is not None:
         facts.append(("move", move_text(view.move)))
+    if view.last_look is not None:
+        facts.append(("looked at", look_text(view.last_look, now)))
+    facts += [(f"user {user.name}", place_text(user.at)) for user in view.users]
     if view.remark is not None:
         facts.append(("remark", view.remark))
     facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))

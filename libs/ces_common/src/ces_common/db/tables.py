@@ -164,7 +164,8 @@ class JobRow(Base):
     these others, each with its attempt at that time. ``size``: of a malleable job, the replicas of its elastic group in
     ``tasks`` and ``flows``; ``next_size`` and ``resize``, the proposal: while rows of the next attempt hold what the
     job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
-    size; ``resize_s``: seconds until it ran at another one, the last time. ``move``: of a task, which is under way.
+    size; ``resize_s``: seconds until it ran at another one, the last time. ``move``: of a task, which is under way;
+    ``adjusts``: CES may change it by itself.
     ``checkpoint_node``: where the first task of a malleable job was last, or is to be; ``checkpoints``: where else some
     lie; ``speeds``: how far and how fast it was. ``deadline_at``: by when it is to have ended; ``admitted_at``: when
     that was promised; ``expected_end_at``: when it will have, as a scheduler said last; ``miss_told``: that it will be
@@ -209,6 +210,7 @@ class JobRow(Base):
     resize: Mapped[str | None] = mapped_column(ID)
     resizing_at: Mapped[datetime | None] = mapped_column(UtcTime)
     move: Mapped[str | None] = mapped_column(ID)
+    adjusts: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     resize_s: Mapped[float | None] = mapped_column(Float)
     checkpoint_node: Mapped[str | None] = mapped_column(String(63))
     checkpoints: Mapped[JobCheckpoints] = mapped_column(

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Number, Remark
+from ces_common.self_adjustment import SMALLEST_GAIN
 
 MOST_MOVES = 3
 """Of tasks, in one adjustment."""
+MOST_PAST = 1000
+"""Moves of one job in an hour: each takes seconds."""
+HOUR_S = 3600.0
 Moves = Annotated[int, Field(ge=0, le=MOST_MOVES)]
+
+
+class PastMove(Message):
+    """A move that CES made of the job by itself ``ago_s`` seconds ago. ``requests``: that fell into it; ``paid``:
+    whether its gain has made up for them, None where that is not known yet."""
+
+    ago_s: Amount
+    requests: Amount
+    paid: bool | None = None
+
+
+class AdjustmentTerms(Message):
+    """On which terms a job may be changed. ``remaining_s``: how long the gain will last; the others: see
+    SelfAdjustment, and of whatever file says nothing of that."""
+
+    remaining_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = HOUR_S
+    budget: Amount | None = None
+    reserve: Amount = 0.0
+    cooldown_s: Amount = 0.0
+    least_gain: Annotated[float, Field(ge=SMALLEST_GAIN, le=1.0)] = 0.001
 
 
 class AdjustmentQuery(Message):
     """Ask the scheduler what it would change of a job. ``moves``: of how many tasks at most; ``restarts``: task -> how
-    many seconds its last move took, where it was moved."""
+    many seconds its last move took, where it was moved; ``past``: moves of the last hour, in order of time."""
 
     job: Id
     moves: Moves = MOST_MOVES
     restarts: dict[Id, Amount] = {}
+    terms: AdjustmentTerms = AdjustmentTerms()
+    past: Annotated[list[PastMove], Field(max_length=MOST_PAST)] = []
 
 
 class BrokenLimit(Message):
@@ -95,3 +122,13 @@ class AdjustmentAnswer(Message):
     proposal: AdjustmentProposal | None = None
     refusal: Remark | None = None
     busy: bool = False
+
+
+class LastLook(Message):
+    """When CES last looked at an application that it may change by itself, ``why``, and what came of it. ``left``: of
+    its budget, requests that might fall into further moves in that hour; None where any number may."""
+
+    looked_at: datetime
+    why: str
+    outcome: str
+    left: float | None = None

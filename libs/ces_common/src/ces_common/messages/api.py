@@ -7,12 +7,13 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ces_common.application import LONGEST_DELAY
+from ces_common.application import LONGEST_DELAY, User
 from ces_common.deadline import JobDeadline
 from ces_common.elastic import Elastic
 from ces_common.fields import Document, NodeName
 from ces_common.flowfile import FlowMode
 from ces_common.jobfile import DEFAULT_TENANT
+from ces_common.messages.adjustments import LastLook
 from ces_common.messages.availability import Availability
 from ces_common.messages.base import Message
 from ces_common.messages.cards import CardView, Sharing
@@ -134,7 +135,8 @@ class JobView(JobSummary):
     ``committed_at``: when that one first said that it may start; ``remote_state``: what that one said last;
     ``unknown_since``: since when that one has not answered; None where it does; ``not_taken``: why others took it not
     while it waits. ``parts``: of a job that is split over regions.
-    ``move``: of one of its tasks, which is under way or was the last.
+    ``move``: of one of its tasks, which is under way or was the last. ``users``: of an application, where they are.
+    ``last_look``: at an application that CES changes by itself.
     ``energy``: what was attributed to it in all attempts; None where none was told.
     ``work_error``: by which share of the CPU time predictions for jobs of its name were wrong; None before there were
     any.
@@ -158,6 +160,8 @@ class JobView(JobSummary):
     not_taken: dict[str, str] = {}
     parts: list[PartView] = []
     move: MoveView | None = None
+    users: list[User] = []
+    last_look: LastLook | None = None
     energy: Energy | None = None
     work_error: float | None = None
     remark: str | None = None

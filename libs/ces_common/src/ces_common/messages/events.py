@@ -37,6 +37,7 @@ from ces_common.messages.plans import (
 from ces_common.messages.records import LinkState
 from ces_common.messages.secrets import SecretChanged
 from ces_common.messages.traces import Traceparent
+from ces_common.messages.users import UserMoved
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
@@ -273,6 +274,7 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("cpu", "released"): CpuReleased,
     ("move", "committed"): MoveCommitted,
     ("move", "changed"): MoveChanged,
+    ("user", "moved"): UserMoved,
     ("checkpoint", "packed"): CheckpointStored,
     ("checkpoint", "copied"): CheckpointStored,
     ("checkpoint", "restored"): CheckpointRestored,

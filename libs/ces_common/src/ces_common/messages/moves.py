@@ -24,7 +24,8 @@ class MoveRequest(Document):
 
 
 class MoveView(Message):
-    """The move of a task. ``state``: a line of the table in docs/adjustment.md; ``reason``: why it came to nothing."""
+    """The move of a task. ``state``: a line of the table in docs/adjustment.md; ``why``: CES made it by itself, None
+    where somebody asked for it; ``reason``: why it came to nothing."""
 
     id: str
     task: str
@@ -34,6 +35,7 @@ class MoveView(Message):
     destination: str
     began_at: datetime
     changed_at: datetime
+    why: str | None = None
     reason: str | None = None
 
 
@@ -57,7 +59,7 @@ class MoveAnswer(Message):
 class MoveCommitted(Message):
     """What the move of a task needs is held from now on, beside what the job has. ``old``: the allocation that the
     task leaves; ``new``: at the destination; ``back``: at the source, where it holds nothing until the old one is
-    gone; ``flows``: other paths and rates of the task's flows, as flows of their own."""
+    gone; ``flows``: other paths and rates of the task's flows, as flows of their own; ``why``: see MoveView."""
 
     move: str
     job: str
@@ -70,6 +72,7 @@ class MoveCommitted(Message):
     new: AllocationRecord
     back: AllocationRecord
     flows: list[FlowRecord] = []
+    why: str | None = None
 
 
 class MoveChanged(Message):

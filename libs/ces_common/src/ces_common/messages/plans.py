@@ -12,7 +12,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, Number, Small
 from ces_common.messages.records import AllocationRecord, FlowRecord, Rate
 
-RevisionCause = Literal["link", "room", "suspended", "resumed"]
+RevisionCause = Literal["link", "room", "goals", "suspended", "resumed"]
 
 
 class FlowPlan(Message):

@@ -23,6 +23,7 @@ from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.messages.split import Part
 from ces_common.runtime import RuntimeKind
+from ces_common.self_adjustment import SelfAdjustment
 from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 from ces_common.task_move import MoveState
@@ -199,7 +200,7 @@ class JobRecord(Message):
     it has changed by a twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows;
     ``admitted``: a scheduler has promised to keep it. ``traceparent``: where its attempt is traced, the context of its
     last step. ``part``: of a job that is split over regions, what of it is here; its tasks and flows are that part's.
-    ``users``, ``requests``, ``objective``: of an application, as its file has them."""
+    ``users``, ``requests``, ``objective``, ``adjust``: of an application, as its file has them."""
 
     id: str
     name: str
@@ -237,6 +238,7 @@ class JobRecord(Message):
     users: list[User] = []
     requests: list[Request] = []
     objective: Objective | None = None
+    adjust: SelfAdjustment | None = None
     version: Count = 0
 
     @property

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import structlog
 from fastapi import APIRouter, Query, Request
 
-from ces_common import subjects
-from ces_common.bus.port import Bus, NoResponder
-from ces_common.messages.adjustments import MOST_MOVES, AdjustmentAnswer, AdjustmentProposal, AdjustmentQuery
+from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal
+from ces_manager.adjusting.asking import ask, query_of
 from ces_manager.api.auth import SUBMITTER, identity_of
 from ces_manager.api.context import context_of
 from ces_manager.api.jobs import VisibleJob
 from ces_manager.api.strict_route import StrictRoute
-from ces_manager.errors import Conflict, Overloaded, Unavailable
-from ces_manager.jobs.adjustable import check_adjustable
+from ces_manager.errors import Conflict, Overloaded
 
-log = structlog.get_logger()
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
-ANSWER_S = 28.0  # the scheduler gives it up before, and whoever asks waits a little longer
 MoveCount = Annotated[int, Query(ge=0, le=MOST_MOVES)]
 
 
@@ -28,7 +23,7 @@ async def adjustment(request: Request, job: VisibleJob, moves: MoveCount = MOST_
     """What would be changed of a running job with goals as the cluster is now: rates and paths, or up to `moves` moves
     of tasks; what that gains and costs, which limits the job breaks, and what is proven. Nothing is changed."""
     context = context_of(request)
-    restarts = await context.database.read(lambda tx: check_adjustable(tx, job))
+    query = await context.database.read(lambda tx: query_of(tx, job, moves, context.database.clock.now()))
     name = identity_of(request).name
     if name in context.adjusting:
         raise Overloaded("a job is being looked at for you: wait for its answer")
@@ -36,7 +31,7 @@ async def adjustment(request: Request, job: VisibleJob, moves: MoveCount = MOST_
         raise Overloaded("jobs are looked at for you too often: wait a moment")
     context.adjusting.add(name)
     try:
-        answer = await _asked(context.bus, AdjustmentQuery(job=job, moves=moves, restarts=restarts))
+        answer = await ask(context.bus, query)
     finally:
         context.adjusting.discard(name)
     if answer.busy:
@@ -44,15 +39,3 @@ async def adjustment(request: Request, job: VisibleJob, moves: MoveCount = MOST_
     if answer.proposal is None:
         raise Conflict(answer.refusal or "the scheduler proposes nothing")
     return answer.proposal
-
-
-async def _asked(bus: Bus, query: AdjustmentQuery) -> AdjustmentAnswer:
-    """Raises Unavailable and BusError."""
-    try:
-        raw = await bus.request(subjects.rpc("scheduler", "adjust"), query.encode(), timeout_s=ANSWER_S)
-        return AdjustmentAnswer.model_validate_json(raw)
-    except NoResponder as error:
-        raise Unavailable("no scheduler is there, or an older one, which adjusts no running jobs") from error
-    except ValueError as error:
-        log.error("a scheduler's answer about a running job cannot be read", kind=type(error).__name__)
-        raise Unavailable("the scheduler answers with what cannot be read; the manager's log says more") from error

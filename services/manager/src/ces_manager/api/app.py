@@ -26,6 +26,7 @@ from ces_manager.api import (
     secrets,
     sessions,
     tokens,
+    users,
     work,
 )
 from ces_manager.api.access_log import AccessLog
@@ -40,7 +41,7 @@ from ces_manager.api.pages import page_routes
 ROUTERS = (
     *(jobs.router, cluster.router, applicants.router, dashboard.router, audits.router, energy.router),
     *(regions.router, tokens.router, sessions.router, secrets.router, work.router, policy.router),
-    *(decompositions.router, adjustments.router),
+    *(decompositions.router, adjustments.router, users.router),
 )
 COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
 LEVEL = 1  # of nine: the manager has other things to do

@@ -166,19 +166,19 @@ async def get_trace(request: Request, job: VisibleJob, attempt: Attempt = None) 
 @router.delete("/jobs/{job}", status_code=202, dependencies=[SUBMITTER])
 async def cancel(request: Request, job: VisibleJob) -> JobView:
     """Cancel a job: its workers are stopped, everything is released."""
-    return await _command(request, commands.cancel_job, job)
+    return await commanded(request, commands.cancel_job, job)
 
 
 @router.post("/jobs/{job}/pause", dependencies=[SUBMITTER])
 async def pause(request: Request, job: VisibleJob) -> JobView:
     """Freeze a running job's workers; it keeps what it holds."""
-    return await _command(request, commands.pause_job, job)
+    return await commanded(request, commands.pause_job, job)
 
 
 @router.post("/jobs/{job}/resume", dependencies=[SUBMITTER])
 async def resume(request: Request, job: VisibleJob) -> JobView:
     """Let a paused job run on. One that is suspended runs on by itself, as soon as there is room."""
-    return await _command(request, commands.resume_job, job)
+    return await commanded(request, commands.resume_job, job)
 
 
 @router.post("/jobs/{job}/moves", status_code=202, dependencies=[OPERATOR])
@@ -273,7 +273,8 @@ async def queue(request: Request, limit: Limit = 100, cursor: Cursor = None) -> 
     return await context.database.read(lambda tx: queue_page(tx, report, after=after, limit=limit, tenants=tenants))
 
 
-async def _command(request: Request, command: Callable[[WriteTx, str], str | None], job: str) -> JobView:
+async def commanded(request: Request, command: Callable[[WriteTx, str], str | None], job: str) -> JobView:
+    """What a command makes of the job; its remark goes along."""
     context = context_of(request)
     remark = await context.database.requested_write(lambda tx: command(tx, job), identity_of(request).name)
     return await _view(request, job, remark)

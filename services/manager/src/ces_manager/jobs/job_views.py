@@ -22,7 +22,7 @@ from ces_manager.errors import NotFound
 from ces_manager.jobs.doubts import doubt
 from ces_manager.jobs.records import reservations_of
 from ces_manager.jobs.spec import spec_fields
-from ces_manager.jobs.task_moves import last_move
+from ces_manager.jobs.task_moves import last_look, last_move
 from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.measurements import Measurements
 from ces_manager.queue.status import with_holder_names
@@ -54,6 +54,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
         move=last_move(tx, row.id),
+        last_look=last_look(tx, row.id),
         energy=energy_of_job(tx, row.id),
         work_error=learned_error(tx, row),
     )

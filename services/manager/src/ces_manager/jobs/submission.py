@@ -86,6 +86,7 @@ def submit_job(
         flows=flows,
         part=None if written is None else written.part,
         size=None if jobfile.elastic is None else jobfile.elastic.smallest,
+        adjusts=jobfile.adjust is not None,
         state=JobState.QUEUED,
         state_since=tx.now,
         late=0,

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import ColumnElement, and_, case, delete, func, select
 
-from ces_common.db.move_tables import MoveRow
+from ces_common.db.move_tables import LastLookRow, MoveRow
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.fault_points import fault_point
+from ces_common.messages.adjustments import LastLook
 from ces_common.messages.moves import MoveChanged, MoveView
 from ces_common.states import AllocationState, JobState
 from ces_common.task_move import OVER, MoveFact, MoveState, after
@@ -39,6 +40,12 @@ def last_move(tx: ReadTx, job: str) -> MoveView | None:
     newest = select(func.max(MoveRow.id)).where(MoveRow.job == job)
     row = tx.session.scalar(select(MoveRow).where(MoveRow.id == newest.scalar_subquery()))
     return None if row is None else MoveView.model_validate(row, from_attributes=True)
+
+
+def last_look(tx: ReadTx, job: str) -> LastLook | None:
+    """At an application that CES changes by itself."""
+    row = tx.session.get(LastLookRow, job)
+    return None if row is None else LastLook.model_validate(row, from_attributes=True)
 
 
 def coming(tx: ReadTx, row: JobRow) -> str | None:

@@ -27,9 +27,15 @@ def application_misfit(
     of all tasks and flows; ``residual``: of all their nodes and links."""
     if not any(task.user is not None or task.work is not None for task in tasks):
         return None
-    users, requests = row.spec.users, row.spec.requests
     try:
-        places = access_nodes(users, tx.session.execute(PLACES).all() if users else ())
+        places = users_places(tx, row)
     except Uncovered as error:
         return Misfit(Obstacle.NODE, str(error))
+    users, requests = row.spec.users, row.spec.requests
     return request_misfit(tasks, flows, users, requests, places, assignments, given, residual)
+
+
+def users_places(tx: ReadTx, row: JobRow) -> Mapping[str, str]:
+    """User -> access node, as users and nodes are now. Raises Uncovered."""
+    users = row.spec.users
+    return access_nodes(users, tx.session.execute(PLACES).all() if users else ())

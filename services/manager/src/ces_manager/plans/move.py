@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ulid import ULID
 
+from ces_common.access_nodes import Uncovered
 from ces_common.db.move_tables import MoveRow
 from ces_common.db.tables import AllocationRow, JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
@@ -22,10 +24,22 @@ from ces_manager.jobs.task_moves import AMOUNTS, ASIDE, move_of
 from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
-from ces_manager.plans.application_fit import application_misfit
+from ces_manager.plans.application_fit import application_misfit, users_places
 from ces_manager.plans.feasibility import move_misfit
 from ces_manager.plans.reservations import held_flows
 from ces_manager.plans.residual import residual_of
+
+
+@dataclass(frozen=True, slots=True)
+class OwnMove:
+    """A move that CES makes by itself. ``why``: it looked at the job; ``requests``: that fall into the move;
+    ``pays_after_s``: for how long its gain has to last to make up for them; ``mends``: it ends a broken limit, or is
+    the first of several moves that do: limits that the job breaks already are no obstacle."""
+
+    why: str
+    requests: float
+    pays_after_s: float
+    mends: bool
 
 
 def check_movable(tx: ReadTx, job: str, asked: MoveRequest) -> list[Flow] | None:
@@ -44,9 +58,7 @@ def check_movable(tx: ReadTx, job: str, asked: MoveRequest) -> list[Flow] | None
     if allocation.node == asked.to:
         return None
     if task.user is not None:
-        raise Invalid(
-            "task", f"{task.name} runs at the access node of user {task.user}; where that is, the job file says"
-        )
+        _check_access(tx, row, task, asked.to)
     if task.gpus:
         raise Invalid("task", f"{task.name} has GPU cards, and tasks with cards are not moved; place the job anew")
     if tx.session.get(NodeRow, asked.to) is None:
@@ -56,9 +68,11 @@ def check_movable(tx: ReadTx, job: str, asked: MoveRequest) -> list[Flow] | None
     return [flow for flow in row.flows if task.name in (flow.src, flow.dst)]
 
 
-def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowPlan]) -> str | None:
+def commit_move(
+    tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowPlan], own: OwnMove | None = None
+) -> str | None:
     """Hold what the task needs on the other node, with these paths and rates of its flows. Returns what was so already,
-    if nothing changed. Raises NotFound, Conflict, Invalid."""
+    if nothing changed. ``own``: None where somebody asked for it. Raises NotFound, Conflict, Invalid."""
     flows = check_movable(tx, job, asked)
     row = job_row(tx, job)
     if flows is None:
@@ -73,9 +87,9 @@ def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowP
     nodes = {asked.to, *places.values()}.union(*(flow.path for flow in after))
     residual = residual_of(tx, nodes, {hop for flow in after for hop in pairwise(flow.path)})
     reason = move_misfit(task, asked.to, flows, given, places, residual)
-    reason = reason or application_misfit(
-        tx, row, row.tasks, row.flows, places | {task.name: asked.to}, after, residual
-    )
+    if reason is None and not (own is not None and own.mends):
+        there = places | {task.name: asked.to}
+        reason = application_misfit(tx, row, row.tasks, row.flows, there, after, residual)
     if reason is not None:
         raise Conflict(f"{task.name} cannot be moved to {asked.to}: {reason}")
     try:
@@ -102,6 +116,9 @@ def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowP
         back=back.id,
         began_at=tx.now,
         changed_at=tx.now,
+        why=None if own is None else own.why,
+        requests=None if own is None else own.requests,
+        pays_after_s=None if own is None else own.pays_after_s,
     )
     tx.session.add(move)
     row.move, row.version = move.id, tx.version
@@ -117,6 +134,7 @@ def commit_move(tx: WriteTx, job: str, asked: MoveRequest, given: Sequence[FlowP
         new=allocation_record(new),
         back=allocation_record(back),
         flows=[flow_record(flow) for flow in spare],
+        why=move.why,
     )
     tx.emit("move", "committed", move.id, committed, job=row.id)
     return None
@@ -134,6 +152,20 @@ def _check_job(row: JobRow) -> None:
         raise Conflict(
             f"when a task of job {row.name} ends, all begin again; submit it with restart: {{scope: task}} to have its "
             "tasks moved one by one"
+        )
+
+
+def _check_access(tx: ReadTx, row: JobRow, task: Task, node: str) -> None:
+    """A user's task goes to where its user is now. Raises Conflict, Invalid."""
+    try:
+        access = users_places(tx, row)[task.user or ""]
+    except Uncovered as error:
+        raise Conflict(f"{task.name} belongs at user {task.user}: {error}") from error
+    if node != access:
+        raise Invalid(
+            "to",
+            f"{task.name} runs at the access node of user {task.user}, which is {access}; `ces user move` moves "
+            "the user",
         )
 
 

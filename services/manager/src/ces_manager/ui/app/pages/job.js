@@ -105,7 +105,7 @@ export default function Job({ path: [, id] }) {
     <${Part} title=${t("Plan")}>${
       placed || job.attempt > 1
         ? html`<${Plan} id=${id}
-      attempt=${`${job.attempt} ${placed}`} tasks=${job.placement} runs=${job.state === "running"} />`
+      attempt=${`${job.attempt} ${placed}`} tasks=${job.placement} look=${job.last_look} runs=${job.state === "running"} />`
         : html`<p class="quiet">${job.region ? t("Its plan is that region's own.") : t("There is no plan yet.")}</p>`
     }<//>
     <${Part} title=${t("Where its time went")}><${Trace} id=${id} version=${version} /><//>

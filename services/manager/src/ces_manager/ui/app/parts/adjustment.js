@@ -1,7 +1,7 @@
 /** What the scheduler would change of a running application, once somebody asks: moves, what they gain, what is proven. */
 import { useState } from "../../vendor/preact-hooks.js";
 import { call, may, route } from "../client.js";
-import { brief, html, Name, plain, ProblemBox, t, tn } from "../show.js";
+import { brief, html, Name, plain, ProblemBox, since, t, tn } from "../show.js";
 
 /** @typedef {{task: string, src: string, dst: string, seconds: number, requests: number}} Move */
 /** @typedef {{step: string, moves: Move[], objective: number, cost: number}} Change */
@@ -24,7 +24,7 @@ export function changeText({ adjustment, gain }) {
   const { moves, objective, cost } = adjustment;
   const what = moves.length
     ? tn(moves.length, "1 move", "{n} moves")
-    : t("other rates and paths, which the service cannot set by itself: it reroutes for bandwidth, not for deadlines");
+    : t("other rates and paths, which the service sets by itself where the job says adjust, and never when asked");
   const values = { what, objective: objective.toFixed(4), cost: cost.toFixed(4), gain: gain?.toFixed(4) ?? "" };
   return gain == null
     ? t("Worth it: {what}; objective {objective}, of which moves take {cost}", values)
@@ -43,8 +43,19 @@ export const Proposed = ({ proposal }) => html`
   ${proposal.remark && html`<p><bdi lang="en">${plain(proposal.remark)}</bdi></p>`}
   <p class="quiet"><bdi lang="en">${plain(proposal.certificate.text)}</bdi></p>`;
 
-/** @param {{id: string}} props of a running job with requests */
-export function Adjustment({ id }) {
+/** @typedef {{looked_at: string, why: string, outcome: string, left?: number | null}} Look a LastLook of the API */
+
+/** @param {{look: Look}} props when CES last looked by itself, and what came of it */
+export const LastLook = ({ look }) => html`<p>
+  ${t("Looked at by itself {span} ago: {why}", { span: since(look.looked_at), why: plain(look.why) })}<br />
+  <bdi lang="en">${plain(look.outcome)}</bdi>
+  ${
+    look.left != null &&
+    html`<br /><span class="quiet">${t("{n} requests may fall into further moves this hour", { n: brief(look.left) })}</span>`
+  }</p>`;
+
+/** @param {{id: string, look?: Look | null}} props of a running job with requests */
+export function Adjustment({ id, look }) {
   const [seen, show] = useState(/** @type {{busy: boolean, data?: any, problem?: any}} */ ({ busy: false }));
   const look = async () => {
     show({ busy: true });
@@ -57,6 +68,7 @@ export function Adjustment({ id }) {
   const { busy, data, problem } = seen;
   if (!may("submitter")) return null;
   return html`<h3>${t("What would be changed now")}</h3>
+    ${look && html`<${LastLook} look=${look} />`}
     <div class="actions"><button type="button" disabled=${busy} onClick=${look}>${t("Look")}</button>
       ${busy && html`<span class="quiet">${t("Loading…")}</span>`}</div>
     <${ProblemBox} problem=${problem} />

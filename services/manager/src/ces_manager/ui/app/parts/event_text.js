@@ -88,12 +88,14 @@ const SAY = {
     tx("goes from size {before} to {size}, on {nodes}", { before, size, nodes: placed(allocations) }),
   "resize.ended": ({ done }) => (done ? t("the new size is in use") : t("the new size was given up")),
   "resize.rejected": ({ reason }) => html`${t("another size did not fit")}${because(reason)}`,
-  "move.committed": ({ task, source, destination }) =>
-    tx("{task} is to move from {source} to {destination}", {
+  "move.committed": ({ task, source, destination, why }) =>
+    html`${tx("{task} is to move from {source} to {destination}", {
       task: html`<${Name}>${task}<//>`,
       source: node(source),
       destination: node(destination),
-    }),
+    })}${because(why)}`,
+  "user.moved": ({ user, node: on }) =>
+    tx("user {user} is at {node} now", { user: html`<${Name}>${user}<//>`, node: node(on) }),
   "move.changed": ({ task, state, reason }) =>
     html`${tx(MOVES[state] ?? "{task} goes on moving", { task: html`<${Name}>${task}<//>` })}${because(reason)}`,
   "cpu.committed": ({ cpu: amount }) => t("each worker is to have {cpu}", { cpu: cpu(amount) }),
@@ -146,6 +148,7 @@ const begun = (name, on, source) =>
 const CAUSES = {
   link: "flows rerouted, since a link changed",
   room: "flows given more, since there is room",
+  goals: "flows set for the application's deadlines",
   suspended: "flows given up, since the job is suspended",
   resumed: "flows given back, since the job goes on",
 };

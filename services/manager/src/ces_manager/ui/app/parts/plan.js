@@ -91,10 +91,11 @@ export const Metrics = ({ metrics, bound }) =>
   })}</ul>`;
 
 /**
- * @param {{id: string, attempt: string, tasks: any[], runs?: boolean}} props `attempt`: it is asked for again when this
- * changes; `tasks`: as they are now, with what they measured of requests; `runs`: whether the job does now
+ * @param {{id: string, attempt: string, tasks: any[], look?: any, runs?: boolean}} props `attempt`: it is asked for again when this
+ * changes; `tasks`: as they are now, with what they measured of requests; `look`: its `last_look`; `runs`: whether the
+ * job does now
  */
-export function Plan({ id, attempt, tasks, runs = false }) {
+export function Plan({ id, attempt, tasks, look, runs = false }) {
   const { data: plan, problem, again } = useAnswer(route`/v1/jobs/${id}/plan`, { version: attempt });
   if (problem?.status === 404) return html`<p class="quiet">${t("There is no plan yet.")}</p>`;
   if (problem) return html`<${ProblemBox} problem=${problem} again=${again} />`;
@@ -126,7 +127,7 @@ export function Plan({ id, attempt, tasks, runs = false }) {
     <p>${decided}, ${committed}</p>
     <${Metrics} metrics=${plan.metrics} bound=${bound} />
     ${requests?.length > 0 && html`<${Requests} requests=${requests} tasks=${tasks} />`}
-    ${requests?.length > 0 && runs && html`<${Adjustment} key=${`${id} ${attempt}`} id=${id} />`}
+    ${requests?.length > 0 && runs && html`<${Adjustment} key=${`${id} ${attempt}`} id=${id} look=${look} />`}
     ${
       sparing === true &&
       html`<p>

@@ -11,9 +11,11 @@ export default {
   "It keeps its limits.": "各项限制均满足。",
   "A limit is broken:": "有限制未满足：",
   "Nothing would change.": "无需改动。",
+  "Looked at by itself {span} ago: {why}": "{span}前自行查看：{why}",
+  "{n} requests may fall into further moves this hour": "本小时内还可有 {n} 个请求受迁移影响",
   "{n} moves": "{n} 次迁移",
-  "other rates and paths, which the service cannot set by itself: it reroutes for bandwidth, not for deadlines":
-    "其他速率和路径，系统无法自行设置：它只为带宽改道，不为截止时间改道",
+  "other rates and paths, which the service sets by itself where the job says adjust, and never when asked":
+    "其他速率和路径，作业写明 adjust 时系统会自行设置，不按请求设置",
   "Worth it: {what}; objective {objective}, of which moves take {cost}": "值得：{what}；目标值 {objective}，其中迁移占 {cost}",
   "Worth it: {what}; objective {objective}, of which moves take {cost}: {gain} more than now":
     "值得：{what}；目标值 {objective}，其中迁移占 {cost}：比现在多 {gain}",
