@@ -267,6 +267,15 @@ JOB_FIELDS = {
         "What counts when a place is chosen; the sum is 1. Left out: balance and bandwidth, half each.",
         "objective: {balance: 0.25, bandwidth: 0.25, time: 0.5}",
     ),
+    "JobFile.adjust": (
+        "CES changes the application [by itself](running-applications.md#by-itself), and may disturb it so much; goes "
+        "with `restart: {scope: task}`.",
+        "adjust: {budget: 600}",
+    ),
+    "SelfAdjustment.budget": ("Requests an hour that may fall into moves; left out, any number.", "budget: 600"),
+    "SelfAdjustment.reserve": ("Of the budget, what only a broken limit may use.", "reserve: 300"),
+    "SelfAdjustment.cooldown": ("After a move, how long only a broken limit justifies another.", "cooldown: 2m"),
+    "SelfAdjustment.least_gain": ("What a change must be worth, of the objective, its moves paid.", "least_gain: 0.01"),
     "TaskGroup.work": ("What a request costs each task of the group.", "work: {per_request: 35ru, class: matrix}"),
     "Constraints.user": ("Runs at the access node of this user.", "user: cam"),
     "Edge.message": ("Bytes that a request sends.", "message: 20k"),

@@ -1,5 +1,5 @@
-"""A wire slows down under a running application: the scheduler proposes the move that ends what is broken, and the
-service makes it. On a real cluster."""
+"""A wire slows down under a running application, or its user moves: the scheduler proposes the move that ends what is
+broken, and the service makes it, asked or by itself. On a real cluster."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def application() -> dict[str, Any]:
     return file
 
 
-def place(view: JobView) -> str:
-    found = next(task.node for task in view.placement if task.name == "detect-0")
+def place(view: JobView, name: str = "detect-0") -> str:
+    found = next(task.node for task in view.placement if task.name == name)
     assert found is not None
     return found
 
@@ -65,7 +65,8 @@ def proposed(cluster: FaultCluster, job: str) -> AdjustmentProposal:
     return found[0]
 
 
-def slow_down(cluster: FaultCluster, node: str) -> None:
+def slow_down(cluster: FaultCluster, node: str | None) -> None:
+    """Of all wires, only those of ``node`` are slow from now on."""
     file = cluster.cluster.spec.topology.network
     links = [link.model_copy(update={"delay": SLOW}) if node in (link.src, link.dst) else link for link in file.links]
     cluster.client.topology.put(file.model_copy(update={"links": links}))
@@ -96,5 +97,36 @@ def test_a_task_whose_wire_slows_down_is_moved_as_proposed(
     wait_for(lambda: (moved := cluster.client.jobs.get(job).move) is not None and moved.state == "done", "it is there")
     view = cluster.client.jobs.get(job)
     assert (place(view), view.attempt, view.restarts) == (move.dst, 1, 0)
+    assert proposed(cluster, job).broken == []
+    cluster.client.jobs.cancel(job)
+
+
+@pytest.mark.timeout(900)
+def test_an_application_that_says_so_is_changed_without_being_asked(cluster: FaultCluster) -> None:
+    job = cluster.submit(application() | {"adjust": {"budget": 10_000}})
+    cluster.await_state(job, "running")
+    before = place(cluster.client.jobs.get(job))
+
+    def moved(task: str, away: str) -> bool:
+        move = cluster.client.jobs.get(job).move
+        return move is not None and (move.task, move.source, move.state) == (task, away, "done")
+
+    slow_down(cluster, before)
+    wait_for(lambda: moved("detect-0", before), "the detector has moved by itself", ASKED_S)
+    view = cluster.client.jobs.get(job)
+    assert view.move is not None
+    assert view.move.why is not None
+    assert f"link {before} -> s1 has changed" in view.move.why
+    assert (place(view) != before, view.attempt, view.restarts) == (True, 1, 0)
+    assert view.last_look is not None
+    assert view.last_look.left is not None
+    assert view.last_look.left < 10_000
+
+    slow_down(cluster, None)
+    cluster.client.jobs.place_user(job, "cam", node=before)  # where the detector has left room
+    wait_for(lambda: moved("camera-0", "n1"), "the camera has followed its user", ASKED_S)
+    view = cluster.client.jobs.get(job)
+    assert place(view, "camera-0") == before
+    print(view.move, view.last_look, sep="\n")
     assert proposed(cluster, job).broken == []
     cluster.client.jobs.cancel(job)

@@ -36,6 +36,7 @@ BODIES: dict[str, Any] = {
     "/v1/jobs": JOB,
     "/v1/plans": JOB,
     "/v1/jobs/{job}/moves": {"task": "w-0", "to": "n1"},
+    "/v1/jobs/{job}/users/{user}": {"at": {"node": "n1"}},
     "/v1/decompositions": {"graph": {"name": "g", "vertices": [{"name": "v"}]}},
     "/v1/topology": {"links": []},
     "/v1/nodes/tokens": {},
@@ -58,6 +59,7 @@ LACKS = {
     "/v1/regions/holds",
     "/v1/audits/{audit}",
     "/v1/applicants/{node}",
+    "/v1/jobs/{job}/users/{user}",
 }  # there is no such token, link, audit or applicant, no other region; and no history is kept yet
 ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"

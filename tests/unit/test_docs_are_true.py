@@ -54,6 +54,7 @@ NO_EVENTS = {
     "job.yaml",
     "topology.yaml",
     "node.compute",
+    "user.slice",
     "node.network",
 }  # files and keys that look like one
 LEFT_OUT = {"...", "FILE", "URL", "JOB", "NAME", "NODE"}

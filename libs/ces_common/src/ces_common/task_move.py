@@ -1,5 +1,5 @@
 """The move of one task of a running job to another node, as a table of states. Pure. The manager goes by it
-(``ces_manager.jobs.task_moves``), as yet by the lines of tasks with state alone: docs/adjustment.md.
+(``ces_manager.jobs.task_moves``), as yet by the lines of tasks with state alone: docs/running-applications.md.
 
 A state says what is wanted (:data:`WANTS`), not what to do next: whoever reads it after a crash wants the same. A fact
 that a state does not wait for changes nothing, so facts may be repeated or come late.

@@ -53,9 +53,9 @@ def test_one_move_is_made(connected, samples):
     ("told", "words", "code"),
     [
         (proposal(MOVE, MOVE | {"task": "worker-1"}), "these 2 moves are worth it together", 0),
-        (proposal(step="rates"), "it reroutes them for bandwidth and around broken links, not for deadlines", 0),
+        (proposal(step="rates"), "for deadlines only by itself, where the job's file says `adjust`", 0),
         (proposal(step="rates"), "`--moves` has no say in that", 0),
-        (proposal(step="paths", broken=LATE), "nothing is carried out: the service cannot set rates and paths", 1),
+        (proposal(step="paths", broken=LATE), "nothing is carried out: the service sets rates and paths", 1),
         (proposal(MOVE, remark="when one ends, all begin again", broken=LATE), "when one ends, all begin again", 1),
         (proposal(adjustment=None), "since nothing would change", 0),
         (
@@ -76,7 +76,7 @@ def test_what_is_not_carried_out_is_said(connected, samples, told, words, code):
 def test_without_apply_it_is_said_as_well_what_the_service_cannot_do(connected, samples):
     connected.on("GET", f"jobs/{samples.id}", samples.job("running"))
     connected.on("GET", f"jobs/{samples.id}/adjustment", proposal(step="paths", broken=LATE))
-    assert "not for deadlines" in ces("adjust", samples.id).stdout
+    assert "for deadlines only by itself" in ces("adjust", samples.id).stdout
     connected.on("GET", f"jobs/{samples.id}/adjustment", proposal(MOVE, remark="when one ends, all begin again"))
     assert "when one ends, all begin again" in ces("adjust", samples.id).stdout
 

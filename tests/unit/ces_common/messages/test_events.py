@@ -56,6 +56,7 @@ from ces_common.messages.plans import (
 from ces_common.messages.records import AllocationRecord, FlowRecord
 from ces_common.messages.reports import FlowUsage
 from ces_common.messages.secrets import SecretChanged
+from ces_common.messages.users import UserMoved
 from ces_common.states import AllocationState, JobState
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -192,7 +193,9 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
             "new": AllocationRecord(id="a", task="t-0", rank=0, node="o", address="10.0.0.2", port=1),
             "back": AllocationRecord(id="b", task="t-0", rank=0, node="n", address="10.0.1.2", port=1),
             "flows": [FlowRecord(number=1, src="t-0", dst="t-1", min=1, max=2, rate=2, path=["o"])],
+            "why": why,
         }
+        for why in (None, "link a -> b has changed")
     ],
     MoveChanged: [
         {
@@ -208,6 +211,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         }
         for state, dropped in (("done", []), ("starting", ["b"]))
     ],
+    UserMoved: [{"job": "j", "user": "cam", "node": "n"}],
     CpuProposed: [{"change": "c", "job": "j", "attempt": 1, "version": 7, "cpu": 800}],
     CpuCommitted: [{"change": "c", "job": "j", "attempt": 1, "cpu": 800}],
     CpuReleased: [{"job": "j", "attempt": 1, "allocation": "a", "task": "t-0", "node": "n", "cpu": 300}],

@@ -45,8 +45,8 @@ def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: Wo
     assert [edge.pop("message") for edge in document["flows"]["edges"]] == ["0"] * len(document["flows"]["edges"])
     later = [document.pop(field) for field in ("tenant", "duration", "deadline", "preemption", "elastic", "regions")]
     assert later == ["default", None, None, "stop", None, []]
-    of_applications = [document.pop(field) for field in ("kind", "users", "requests", "objective")]
-    assert of_applications == [None, [], [], None]
+    of_applications = [document.pop(field) for field in ("kind", "users", "requests", "objective", "adjust")]
+    assert of_applications == [None, [], [], None, None]
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     with world.uow.read() as tx:
         row = tx.session.get(JobRow, first)

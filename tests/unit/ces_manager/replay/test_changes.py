@@ -58,7 +58,7 @@ def test_every_kind_of_change_is_one_that_is_told() -> None:
     others = {name.removeprefix("ces.v1.") for name in known - set(CHANGES)}
     assert {name for name in others if name.split(".")[1] not in told_only} == {
         "checkpoint.restored", "network.ready", "part.committed", "preemption.committed", "secret.removed",
-        "secret.stored", "session.begun", "session.ended", "token.created", "token.revoked",
+        "secret.stored", "session.begun", "session.ended", "token.created", "token.revoked", "user.moved",
     }  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def test_what_is_broken_and_what_ends_it(ui: Modules) -> None:
     assert "A limit is broken: loop: 82 ms of 60 ms" in drawn(ui, broken=broken, adjustment=CHANGE).replace(":l", ": l")
     assert "Nothing would change." in drawn(ui, broken=broken)
     rates = drawn(ui, gain=0.1, adjustment=CHANGE | {"moves": [], "step": "rates"})
-    assert "other rates and paths, which the service cannot set by itself" in rates
+    assert "other rates and paths, which the service sets by itself where the job says adjust" in rates
     assert "all begin again" in drawn(ui, adjustment=CHANGE, remark="when one ends, all begin again")
 
 

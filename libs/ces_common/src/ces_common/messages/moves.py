@@ -24,7 +24,7 @@ class MoveRequest(Document):
 
 
 class MoveView(Message):
-    """The move of a task. ``state``: a line of the table in docs/adjustment.md; ``why``: CES made it by itself, None
+    """The move of a task. ``state``: a line of the table in docs/running-applications.md; ``why``: CES made it by itself, None
     where somebody asked for it; ``reason``: why it came to nothing."""
 
     id: str
