@@ -14,6 +14,7 @@ from queue_looks import SOON, decided, placing
 from ces_common.bus.port import BusUnavailable
 from ces_common.messages.plans import FlowPlan, PlanRevised, RevisionProposed, RevisionRejected
 from ces_common.messages.records import FlowRecord, JobRecord, LinkRecord
+from ces_common.self_adjustment import SelfAdjustment
 from ces_common.states import AllocationState, JobState
 from ces_core.bandwidth.reroute import reoptimise, reroute, warm_up
 from ces_core.registry import DEFAULT, get_solver
@@ -127,6 +128,25 @@ async def test_room_is_filled_when_a_job_has_left_and_not_too_often(
     (proposal,) = await step(scheduler, manager)
     assert proposal.cause == "room"
     assert given(proposal) == {"stays": ("ab", 90)}
+
+
+async def test_room_goes_to_no_application_whose_rates_and_paths_keep_deadlines(
+    scheduler: Scheduler, manager: FakeManager, clock: Clock
+) -> None:
+    own = running("own", flow(1, "ab", 45, high=90), adjust=SelfAdjustment())
+    stays, leaves = running("stays", flow(2, "ab", 20, high=90)), running("leaves", flow(3, "ab", 30))
+    manager.change(nodes=NODES, links=RING, jobs=[own, stays, leaves])
+    await step(scheduler, manager)
+    gone = leaves.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
+    manager.change(jobs=[leaves.model_copy(update={"state": JobState.SUCCEEDED, "allocations": [gone] * 2})])
+    clock.now += REFILL_S
+    (proposal,) = await step(scheduler, manager)
+    assert given(proposal) == {"stays": ("ab", 50)}
+    await commit(manager, proposal, [])
+    manager.change(links=broken("ab", "ba"))
+    (proposal,) = await step(scheduler, manager)
+    assert proposal.cause == "link"
+    assert "own" in given(proposal), "around a broken link it is led like any other"
 
 
 @pytest.mark.parametrize("how", ["no answer", "reconnected", "not published"])

@@ -91,6 +91,38 @@ def test_without_moves_nothing_ends_it() -> None:
     assert told.certificate.text == "No adjustment with at most 0 moves ends what is broken."
 
 
+SLOW = street_links(gate=20_000)
+
+
+def test_what_moves_of_the_hour_took_is_not_in_the_budget_any_more() -> None:
+    """The move takes 300 requests; one that did not pay counts double."""
+    record = running()
+    offer = offered(record, links=SLOW)
+    (move,) = proposed(record, offer).adjustment.moves  # type: ignore[union-attr]
+    assert move.requests == 300
+    past = [{"ago_s": 600, "requests": 100, "paid": False}]
+    assert proposed(record, offer, terms={"budget": 500}, past=past).adjustment is not None
+    assert proposed(record, offer, terms={"budget": 499}, past=past).adjustment is None
+    assert proposed(record, offer, terms={"budget": 499}, past=[past[0] | {"paid": True}]).adjustment is not None
+    assert proposed(record, offer, terms={"budget": 499}, past=[past[0] | {"ago_s": 3601}]).adjustment is not None
+
+
+def test_the_reserve_and_the_time_after_a_move_are_for_broken_limits() -> None:
+    """A faster node is worth a move while nothing is broken, and only then the terms forbid it."""
+    record = running()
+    offer = offered(record, nodes=street(gate1=1.0, rack1=8.0))
+    (move,) = proposed(record, offer).adjustment.moves  # type: ignore[union-attr]
+    assert (proposed(record, offer).broken, move.requests) == ([], 300)
+    assert proposed(record, offer, terms={"budget": 400, "reserve": 101}).adjustment is None
+    past = [{"ago_s": 119, "requests": 0, "paid": None}]
+    assert proposed(record, offer, terms={"cooldown_s": 120}, past=past).adjustment is None
+    assert proposed(record, offer, terms={"cooldown_s": 119}, past=past).adjustment is not None
+    assert proposed(record, offer, terms={"least_gain": 1.0}).adjustment is None
+    broken = offered(record, links=SLOW)
+    told = proposed(record, broken, terms={"budget": 400, "reserve": 101, "cooldown_s": 120}, past=past)
+    assert told.adjustment is not None
+
+
 def test_what_the_job_has_itself_is_not_in_its_way() -> None:
     """Its flows need more than half of each wire."""
     record = running()

@@ -21,6 +21,14 @@ MOVE = {"task": "detect-0", "src": "gate1", "dst": "rack1", "seconds": 30, "requ
 CHANGE = {"step": "moves", "moves": [MOVE], "objective": 0.9, "cost": 0.008}
 
 
+LAST_LOOK = """
+const { render, h } = await import("/ui/vendor/preact.js");
+await (await load("show")).setLanguage(given.language);
+const { LastLook } = await load("parts/adjustment");
+const place = document.createElement("div");
+render(h(LastLook, { look: given.look }), place);
+return place.textContent.replace(/\\s+/g, " ").trim();
+"""
 LOOK_TWICE = """
 const { render, h } = await import("/ui/vendor/preact.js");
 await (await load("show")).setLanguage("en");
@@ -73,6 +81,16 @@ def test_what_is_broken_and_what_ends_it(ui: Modules) -> None:
     rates = drawn(ui, gain=0.1, adjustment=CHANGE | {"moves": [], "step": "rates"})
     assert "other rates and paths, which the service sets by itself where the job says adjust" in rates
     assert "all begin again" in drawn(ui, adjustment=CHANGE, remark="when one ends, all begin again")
+
+
+def test_when_it_looked_by_itself_why_and_what_came_of_it(ui: Modules) -> None:
+    look = {"looked_at": "2020-01-01T00:00:00Z", "why": "link a -> b has changed", "outcome": "w-1 moves from b to c"}
+    text = ui.run(LAST_LOOK, look=look, language="en")
+    assert text.endswith("ago: link a -> b has changedw-1 moves from b to c"), "on a line of its own"
+    assert "requests" not in text
+    text = ui.run(LAST_LOOK, look=look | {"left": 9670}, language="en")
+    assert text.endswith("9670 requests may fall into further moves this hour")
+    assert "自行查看" in ui.run(LAST_LOOK, look=look, language="zh")
 
 
 def test_while_it_looks_again_and_where_that_fails_no_old_proposal_is_shown(ui: Modules) -> None:

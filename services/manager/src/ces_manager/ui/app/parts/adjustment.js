@@ -54,8 +54,8 @@ export const LastLook = ({ look }) => html`<p>
     html`<br /><span class="quiet">${t("{n} requests may fall into further moves this hour", { n: brief(look.left) })}</span>`
   }</p>`;
 
-/** @param {{id: string, look?: Look | null}} props of a running job with requests */
-export function Adjustment({ id, look }) {
+/** @param {{id: string, last?: Look | null}} props of a running job with requests */
+export function Adjustment({ id, last }) {
   const [seen, show] = useState(/** @type {{busy: boolean, data?: any, problem?: any}} */ ({ busy: false }));
   const look = async () => {
     show({ busy: true });
@@ -68,7 +68,7 @@ export function Adjustment({ id, look }) {
   const { busy, data, problem } = seen;
   if (!may("submitter")) return null;
   return html`<h3>${t("What would be changed now")}</h3>
-    ${look && html`<${LastLook} look=${look} />`}
+    ${last && html`<${LastLook} look=${last} />`}
     <div class="actions"><button type="button" disabled=${busy} onClick=${look}>${t("Look")}</button>
       ${busy && html`<span class="quiet">${t("Loading…")}</span>`}</div>
     <${ProblemBox} problem=${problem} />

@@ -127,7 +127,7 @@ export function Plan({ id, attempt, tasks, look, runs = false }) {
     <p>${decided}, ${committed}</p>
     <${Metrics} metrics=${plan.metrics} bound=${bound} />
     ${requests?.length > 0 && html`<${Requests} requests=${requests} tasks=${tasks} />`}
-    ${requests?.length > 0 && runs && html`<${Adjustment} key=${`${id} ${attempt}`} id=${id} look=${look} />`}
+    ${requests?.length > 0 && runs && html`<${Adjustment} key=${`${id} ${attempt}`} id=${id} last=${look} />`}
     ${
       sparing === true &&
       html`<p>
