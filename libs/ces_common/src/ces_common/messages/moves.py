@@ -24,8 +24,8 @@ class MoveRequest(Document):
 
 
 class MoveView(Message):
-    """The move of a task. ``state``: a line of the table in docs/running-applications.md; ``why``: CES made it by itself, None
-    where somebody asked for it; ``reason``: why it came to nothing."""
+    """The move of a task. ``state``: a line of the table in docs/running-applications.md; ``why``: CES made it by
+    itself, None where somebody asked for it; ``reason``: why it came to nothing."""
 
     id: str
     task: str
