@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import moved_tasks
@@ -16,9 +17,10 @@ from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.state_view import StateView
 from ces_common.states import JOB_PLACED, JobState
-from ces_manager.errors import Conflict, ManagerError
+from ces_manager.errors import Conflict, ManagerError, NotFound
 from ces_manager.jobs import commands, network_readiness
 from ces_manager.nodes import operations
+from ces_manager.nodes.rows import emit_node, node_row
 
 NODES = ["a", "b", "c"]
 
@@ -116,9 +118,7 @@ class Actors(RuleBasedStateMachine):
 
     @rule(node=nodes, what=st.sampled_from(MARKS))
     def mark(self, node: str, what: str) -> None:
-        if what == "drain":
-            self.world.write(lambda tx: operations.drain(tx, node))
-        else:
+        with suppress(NotFound):  # forgotten
             self.world.write(lambda tx: getattr(operations, what)(tx, node))
 
     @rule(bandwidth=st.sampled_from(["25Mbit", "100Mbit"]), ends=st.sampled_from([NODES, NODES[:2]]))
@@ -126,6 +126,25 @@ class Actors(RuleBasedStateMachine):
         self.world.put_topology(full_mesh(ends, bandwidth))
         # what is being moved off a link that shrank holds it until its agents confirm
         self.all_converge()
+
+    def cut(self, one: str, other: str) -> None:
+        """The topology without the link between them; all of it, where they are one."""
+        mesh = full_mesh(NODES, "100Mbit")
+        left = [link for link in mesh.links if {link.src, link.dst} != {one, other}]
+        self.world.put_topology(mesh.model_copy(update={"links": left}))
+        self.all_converge()
+
+    def forget_or_join(self, node: str) -> None:
+        """A node that is forgotten is off; another device may take its name."""
+        if node in {each.name for each in self.world.snapshot().nodes}:
+            with suppress(Conflict):  # something may run there
+                self.world.forget(node)
+                self.agents[node] = Agent(node)
+            return
+        self.silence[node] = 0
+        self.world.add_nodes(node, cpu=1500, gpu=3)
+        self.world.write(lambda tx: emit_node(tx, node_row(tx, node), "joined"))
+        self.world.write(lambda tx: emit_node(tx, node_row(tx, node), "ready"))
 
     # scheduler and network-ctl
 

@@ -88,6 +88,8 @@ def play_moves(machine: Actors, seed: int, after_each: Callable[[], None], steps
         (3, lambda: machine.mark(one(), dice.choice([*MARKS, "uncordon", "uncordon"]))),
         (2, lambda: machine.pause_or_resume(dice.randint(0, 4), dice.random() < 0.3)),
         (2, machine.all_converge),
+        (5, lambda: machine.forget_or_join(one())),
+        (2, lambda: machine.cut(one(), one())),
         (1, lambda: machine.cancel(dice.randint(0, 4))),
         (1, lambda: machine.make_room(dice.randint(0, 4), dice.choice(HOWS))),
         (1, lambda: machine.revise(dice.randint(0, 4), 0, RATES[0], one())),
