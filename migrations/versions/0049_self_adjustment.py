@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -30,6 +32,13 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Such applications stay as they are from now on, until they are placed again."""
+    connection = op.get_bind()
+    for name, spec in connection.execute(sa.text("SELECT id, spec FROM jobs")).all():
+        told = json.loads(spec)
+        if "adjust" in told:
+            del told["adjust"]
+            text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+            connection.execute(sa.text("UPDATE jobs SET spec = :spec WHERE id = :id"), {"spec": text, "id": name})
     op.drop_table("last_looks")
     op.drop_column("moves", "pays_after_s")
     op.drop_column("moves", "requests")

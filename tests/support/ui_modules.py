@@ -14,6 +14,7 @@ from playwright.sync_api import Page, Route
 UI = Path(__file__).parents[2] / "services/manager/src/ces_manager/ui"
 ORIGIN = "http://dashboard.test"
 TYPES = {".js": "text/javascript", ".css": "text/css"}
+LIMIT_MS = 120_000
 EMPTY = "<!doctype html><html lang=en><div id=app></div>"
 
 
@@ -25,9 +26,11 @@ class Modules:
 
     def run(self, body: str, **values: Any) -> Any:
         """What an async function with this body gives, as JSON knows it. ``load``: gives a module by its path below
-        ``app/``; ``given``: the values."""
+        ``app/``; ``given``: the values. Raises an error of the browser's where it takes longer than LIMIT_MS: nobody
+        could end it, and whoever closes the browser would wait for it."""
         load = "const load = (path) => import(`/ui/app/${path}.js`);"
-        script = f"async (given) => {{ {load}\n{body} }}"
+        late = f"new Promise((_, fail) => setTimeout(() => fail(new Error('it takes too long')), {LIMIT_MS}))"
+        script = f"(given) => Promise.race([(async () => {{ {load}\n{body} }})(), {late}])"
         return self._thread.submit(self._page.evaluate, script, values).result()
 
 

@@ -55,7 +55,7 @@ def access_node(at: Location, nodes: Iterable[Profiled]) -> str:
         raise Uncovered("no node says where it is; set CES_NODE_POSITION and CES_NODE_COVERAGE on one, or give at.node")
     metres, coverage, name = min(reach, key=lambda each: (each[0] - each[1], each[2]))
     raise Uncovered(
-        f"no node covers {at.lat:g}, {at.lon:g}; the nearest, {name}, is {metres:.0f} m away and reaches "
+        f"no node covers its position; the nearest, {name}, is {metres:.0f} m away and reaches "
         f"{coverage:.0f} m: move the user, or give at.node"
     )
 

@@ -109,6 +109,37 @@ class Objective(Document):
         return self
 
 
+USUAL_OBJECTIVE = Objective(balance=0.5, bandwidth=0.5)
+"""What every job without one is placed by."""
+
+
+class Worked(Protocol):
+    @property
+    def work(self) -> Work | None: ...
+
+
+class Aimed(Protocol):
+    """A job file."""
+
+    @property
+    def requests(self) -> Sequence[Request]: ...
+
+    @property
+    def objective(self) -> Objective | None: ...
+
+    @property
+    def tasks(self) -> Sequence[Worked]: ...
+
+
+def has_goals(job: Aimed) -> bool:
+    """Whether there is more to its place than what every job is placed by."""
+    if job.requests or job.objective not in (None, USUAL_OBJECTIVE):
+        return True
+    return job.objective is not None and any(
+        each.work is not None and each.work.longest is not None for each in job.tasks
+    )
+
+
 class Placed(Protocol):
     """A task: ``user``: at whose access node it runs; None: anywhere."""
 

@@ -198,7 +198,7 @@ class JobFile(Document):
         if self.elastic is not None:
             raise ValueError("elastic: leave it out: what requests take is reckoned for a fixed number of tasks")
         if self.adjust is not None:
-            self.adjust.check_fits(bool(self.requests) or self.objective is not None, self.restart.scope)
+            self.adjust.check_fits(self, self.restart.scope)
         tasks, flows = self.expand_tasks(), self.expand_flows()
         working = {task.name for task in tasks if task.work is not None}
         messages = {(flow.src, flow.dst): flow.message for flow in flows}

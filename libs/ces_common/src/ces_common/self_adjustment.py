@@ -6,11 +6,12 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
+from ces_common.application import Aimed, has_goals
 from ces_common.fields import Document
 from ces_common.quantities import Duration
 
 USUAL_COOLDOWN_S: Final = 60
-LONGEST_COOLDOWN_S: Final = 86_400
+LONGEST_COOLDOWN_S: Final = 3600
 SMALLEST_GAIN: Final = 1e-6
 """Below it a gain could be rounding, as in ``ces_core.adjustment.terms``."""
 Requests = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
@@ -34,11 +35,14 @@ class SelfAdjustment(Document):
             raise ValueError(f"reserve: is a part of the budget, so at most {self.budget:g}")
         return self
 
-    def check_fits(self, has_goals: bool, scope: str) -> None:
+    def check_fits(self, job: Aimed, scope: str) -> None:
         """Raises ValueError, naming field and remedy, where the job cannot be changed. ``scope``: what begins again
         when one of its tasks ends."""
-        if not has_goals:
-            raise ValueError("adjust: give requests or an objective as well, for which the job is to be changed")
+        if not has_goals(job):
+            raise ValueError(
+                "adjust: give requests as well, or an objective other than half balance and half bandwidth, for which "
+                "the job is to be changed"
+            )
         if scope != "task":
             raise ValueError(
                 "adjust: give restart: {scope: task} as well, so that one task can move while others run on"

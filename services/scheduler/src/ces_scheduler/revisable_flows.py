@@ -34,16 +34,19 @@ class RevisableFlows:
 def revisable_flows(view: StateView, offer: Offer, *, better: bool = False) -> RevisableFlows:
     """The flows of running jobs over nodes within reach: a node out of reach cannot be changed and may work all the
     same. Of a flow whose path is broken only the ends must be within reach. ``better``: those that may be changed
-    though nothing is wrong with them: not of applications that CES adjusts, whose rates and paths keep deadlines."""
+    though nothing is broken: not of applications that CES adjusts, whose rates and paths keep deadlines, but for flows
+    below their minimum."""
     up = {(link.src, link.dst) for link in view.topology.links if link.up}
     topology = offer.cluster.topology
     found, broken = [], False
     used = offer.cluster.link_used.copy()
     still = (job for job in offer.records.values() if job.resizing is None and job.moving is None)
     settled = (job for job in still if job.state is not JobState.SUSPENDED)
-    placed = (job for job in settled if job.state in JOB_PLACED and not (better and job.adjust is not None))
+    placed = (job for job in settled if job.state in JOB_PLACED)
     for job in sorted(placed, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         for flow in job.reserved:
+            if better and job.adjust is not None and flow.rate >= flow.min:
+                continue
             links = links_of(flow, topology)
             whole = all(hop in up for hop in pairwise(flow.path))
             if whole and len(links) < len(flow.path) - 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 from ces_core.compiled.jit import COMPILED
 
+# What Python compiled of a source it takes again within the same second, if the length is the same.
+ANEW = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
 AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 CALLED = """
 from ces_core.compiled.jit import inner
@@ -43,7 +46,9 @@ def open_folder() -> Iterator[Path]:
 def run(folder: Path, added: int) -> list[int]:
     (folder / "called.py").write_text(CALLED.format(added=added))
     (folder / "caller.py").write_text(CALLER)
-    done = subprocess.run([sys.executable, "caller.py"], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "caller.py"], cwd=folder, capture_output=True, text=True, timeout=60, env=ANEW
+    )
     assert done.returncode == 0, done.stderr
     return [int(word) for word in done.stdout.split()]
 
@@ -73,7 +78,9 @@ if __name__ == "__main__":
 def test_a_cache_that_names_a_class_of_former_times_is_made_again(tmp_path: Path) -> None:
     for name, hits in (("Former", 0), ("Former", 1), ("Present", 0), ("Present", 1)):
         (tmp_path / "caller.py").write_text(NAMED.format(name=name))
-        done = subprocess.run([sys.executable, "caller.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "caller.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=ANEW
+        )
         assert done.returncode == 0, done.stderr
         assert [int(word) for word in done.stdout.split()] == [7, hits]
 

@@ -33,8 +33,8 @@ def test_looks_within_a_window_wait_for_its_end() -> None:
     assert looked(*[(10, 10)] * 6, every_s=WINDOW_S / 2) == [[], [], [], [], [], ["loop"]]
 
 
-def test_a_gap_in_looking_begins_anew() -> None:
-    assert looked(*[(10, 10)] * 5, every_s=2 * WINDOW_S) == [[], [], [], [], []]
+def test_a_longer_time_between_two_looks_is_one_window() -> None:
+    assert looked(*[(10, 10)] * 4, every_s=3 * WINDOW_S) == [[], [], ["loop"], []]
 
 
 def test_a_sender_that_begins_anew_says_nothing_for_one_window() -> None:

@@ -40,10 +40,7 @@ async def ask(bus: Bus, query: AdjustmentQuery) -> AdjustmentAnswer:
 
 
 def _terms(row: JobRow, now: datetime) -> AdjustmentTerms:
-    remaining_s = HOUR_S
-    if row.expected_s is not None and row.started_at is not None:
-        left_s = row.expected_s - (now - row.started_at).total_seconds()
-        remaining_s = min(HOUR_S, max(1.0, left_s))
+    remaining_s = _remaining_s(row, now)
     asked = row.spec.adjust
     if asked is None:
         return AdjustmentTerms(remaining_s=remaining_s)
@@ -54,3 +51,11 @@ def _terms(row: JobRow, now: datetime) -> AdjustmentTerms:
         cooldown_s=asked.cooldown,
         least_gain=asked.least_gain,
     )
+
+
+def _remaining_s(row: JobRow, now: datetime) -> float:
+    """Within the next hour, by how long the job says it runs; one that runs longer has said nothing."""
+    if row.expected_s is None or row.placed_at is None:
+        return HOUR_S
+    left_s = row.expected_s - (now - row.placed_at).total_seconds()
+    return min(HOUR_S, left_s) if left_s > 0 else HOUR_S

@@ -55,12 +55,8 @@ class DeadlineWindows:
 
     def look(self, counts: Mapping[str, Counts], now: float) -> list[str]:
         """The classes of requests that have now missed their deadline in MISSED_RUNNING windows in a row; each begins
-        anew then. To be called at least once in a window; ``now``: of a steady clock."""
+        anew then. A longer time between two calls is one window; ``now``: of a steady clock."""
         if now - self._at < WINDOW_S:
-            return []
-        if now - self._at >= 2 * WINDOW_S:  # the first look, or nobody looked for a while
-            self._missed.clear()
-            self._at, self._base = now, dict(counts)
             return []
         found = []
         for name, count in counts.items():

@@ -1,12 +1,15 @@
 """Looks at applications that CES may change by itself, whenever something calls for it, and carries out what is worth
-it. Never by a timer alone: where nothing has changed and deadlines are kept, nothing is asked."""
+it. Never by a timer alone: where nothing has changed and deadlines are kept, nothing is asked.
+
+What calls for a look is taken in every second; the looks follow one after the other beside that."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -14,163 +17,143 @@ from ces_common.bus.port import Bus, BusError
 from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.db.move_tables import LastLookRow
 from ces_common.db.tables import JobRow
-from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal, AdjustmentQuery, ProposedMove
-from ces_common.messages.moves import MoveRequest
-from ces_manager.adjusting.asking import ask, query_of
 from ces_manager.adjusting.deadline_windows import MISSED_RUNNING, WINDOW_S, Counts, DeadlineWindows, counts_of
-from ces_manager.adjusting.making import change_flows, flows_of_move, make_move, moves_in_order
+from ces_manager.adjusting.look import Again, Look, Outcome
 from ces_manager.adjusting.past_moves import left_of, past_moves
 from ces_manager.adjusting.seen_jobs import Scene, Watched, scene_of
 from ces_manager.adjusting.surroundings import Seen, news
 from ces_manager.database import Database
-from ces_manager.errors import Conflict, Invalid, NotFound, Unavailable
+from ces_manager.errors import Conflict, Invalid, ManagerError, NotFound
 from ces_manager.measurements import Measurements
-from ces_manager.plans.move_paths import paths_for
 from ces_manager.plans.proposal import Stale
 from ces_manager.text import storable
 
 log = structlog.get_logger()
 LOOK_S = 1.0
 RETRY_S = 5.0
-"""After which somebody who was busy is asked again."""
+"""After which a look that came to nothing is held again, the first time; then twice as long, and so on."""
+TRIES = 4
 LEAST_S = 10.0
 """Between two looks at one application: links may flap, and its own word may call for a look."""
+MOST_S = 600.0
+"""Between two looks for the same reason that come to the same."""
 MOST_TEXT = 500  # characters
+MOST_WHY = 20
+BEGUN = "it has begun to run, or to be followed by this manager"
 
 
 @dataclass
 class _Followed:
-    """An application from look to look. ``why``: what calls for a look that it has not had; ``due``: when it may."""
+    """An application from look to look. ``why``: what calls for a look that it has not had; ``due``: when it may be,
+    ``tried``: how often that one came to nothing; ``former``: what the last one was held for, and what came of it."""
 
     seen: Seen
-    windows: DeadlineWindows = field(default_factory=DeadlineWindows)
-    why: list[str] = field(default_factory=list)
+    why: list[str] = field(default_factory=lambda: [BEGUN])
     due: float = -math.inf
+    tried: int = 0
+    windows: DeadlineWindows = field(default_factory=DeadlineWindows)
+    former: tuple[str, str] = ("", "")
+    rest_s: float = LEAST_S
+    looked: float = -math.inf
 
-
-class Again(Exception):
-    """Somebody else's job is being decided on."""
+    def add(self, found: list[str]) -> None:
+        """What was not known at the last look need not wait longer than any."""
+        fresh = [why for why in found if why not in self.why][: MOST_WHY - len(self.why)]
+        self.why += fresh
+        if any(why not in self.former[0] for why in fresh) and not self.tried:
+            self.due = min(self.due, self.looked + LEAST_S)
 
 
 class SelfAdjuster:
-    """``holds``: whether this manager is the one that does it. One that has just taken it over knows of no change
-    before."""
+    """``holds``: whether this manager is the one that does it. One that has just taken it over looks at each once,
+    since it knows of no change before."""
 
     def __init__(self, database: Database, bus: Bus, measurements: Measurements, holds: Callable[[], bool]) -> None:
-        self._database, self._bus, self._measurements, self._holds = database, bus, measurements, holds
+        self._database, self._measurements, self._holds = database, measurements, holds
+        self._look = Look(database, bus)
         self._scene: Scene | None = None
         self._followed: dict[str, _Followed] = {}
 
     async def run(self) -> None:
+        await asyncio.gather(self._again_and_again(self.take_in), self._again_and_again(self.look))
+
+    async def _again_and_again(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
             try:
-                await self.step()
+                await step()
             except UNAVAILABLE as error:
                 log.warning("the database does not answer", error=cause_of(error))
             await asyncio.sleep(LOOK_S)
 
-    async def step(self) -> None:
-        """Take in what has changed, and look at the application that waits longest for it."""
+    async def take_in(self) -> None:
+        """See what has changed."""
         if not self._holds():
             self._scene = None
             self._followed.clear()
             return
         former = self._scene
         self._scene = await self._database.read(lambda tx: scene_of(tx, former))
-        now = self._database.clock.steady()
-        jobs = {each.job: each for each in self._scene.jobs}
+        jobs, now = self._scene.jobs, self._database.clock.steady()
         self._followed = {job: kept for job, kept in self._followed.items() if job in jobs}
         for job, watched in jobs.items():
-            self._take_in(job, watched, now)
-        due = [(kept.due, job) for job, kept in self._followed.items() if kept.why and jobs[job].still]
-        when, job = min(due, default=(math.inf, ""))
-        if when <= now:
-            await self._look(job, self._followed[job])
+            kept = self._followed.setdefault(job, _Followed(watched.seen))
+            found = news(kept.seen, watched.seen)
+            kept.seen = watched.seen
+            kept.add(found + self._missed(watched, kept.windows, now))
 
-    def _take_in(self, job: str, watched: Watched, now: float) -> None:
-        kept = self._followed.setdefault(job, _Followed(watched.seen))
-        found = news(kept.seen, watched.seen)
-        kept.seen = watched.seen
+    def _missed(self, watched: Watched, windows: DeadlineWindows, now: float) -> list[str]:
         counts: dict[str, Counts] = {}
         for node, allocation in watched.senders:
             counts |= counts_of(self._measurements.progress(node, allocation))
-        found += [
-            f"{name} has missed its deadline in {MISSED_RUNNING} windows of {WINDOW_S:g} s"
-            for name in kept.windows.look(counts, now)
-        ]
-        kept.why += [why for why in found if why not in kept.why]
+        known = {name: count for name, count in counts.items() if name in watched.requests}
+        missed = windows.look(known, now)
+        return [f"{name} has missed its deadline in {MISSED_RUNNING} windows of {WINDOW_S:g} s" for name in missed]
 
-    async def _look(self, job: str, kept: _Followed) -> None:
-        why, now = storable("; ".join(kept.why), MOST_TEXT), self._database.clock.steady()
+    async def look(self) -> None:
+        """Look at the application that waits longest for it, if its time has come."""
+        scene = self._scene
+        if scene is None:
+            return
+        still = {job for job, watched in scene.jobs.items() if watched.still}
+        due = [(kept.due, job) for job, kept in self._followed.items() if kept.why and job in still]
+        when, job = min(due, default=(math.inf, ""))
+        if when <= self._database.clock.steady():
+            await self._look_at(job, self._followed[job], scene.version)
+
+    async def _look_at(self, job: str, kept: _Followed, version: int) -> None:
+        """``version``: of the database, at which what calls for the look was seen."""
+        causes, kept.tried = list(kept.why), kept.tried + 1
+        why = storable("; ".join(causes), MOST_TEXT)
         try:
-            outcome = await self._adjust(job, why)
+            outcome = await self._look.at(job, why, version)
         except NotFound:  # it has gone meanwhile
             kept.why.clear()
             return
-        except (Again, Stale, Unavailable, BusError) as error:
-            log.info("an application is looked at later", job=job, why=why, error=str(error))
-            kept.due = now + RETRY_S
-            return
-        except (Conflict, Invalid) as error:
-            outcome = f"it stays as it is: {error}"
-        kept.why.clear()
-        kept.due = self._database.clock.steady() + LEAST_S
-        log.info("an application was looked at", job=job, why=why, outcome=outcome)
-        await self._database.write(lambda tx: note(tx, job, why, outcome))
+        except UNAVAILABLE:
+            kept.due = self._database.clock.steady() + RETRY_S
+            raise
+        except (Again, Stale, BusError, ManagerError) as error:
+            if kept.tried < TRIES or not isinstance(error, (Conflict, Invalid)):
+                log.info("an application is looked at later", job=job, why=why, error=str(error))
+                kept.due = self._database.clock.steady() + RETRY_S * 2 ** min(kept.tried - 1, TRIES)
+                return
+            outcome = Outcome(f"it stays as it is: {error}")
+        except Exception:  # whatever it is, the others are looked at all the same
+            log.exception("looking at an application has failed", job=job)
+            outcome = Outcome("looking at it has failed; the manager's log says why")
+        self._settle(kept, causes, why, outcome)
+        log.info("an application was looked at", job=job, why=why, outcome=outcome.text)
+        await self._database.write(lambda tx: note(tx, job, why, outcome.text))
 
-    async def _adjust(self, job: str, why: str) -> str:
-        """Ask what is worth changing, and change it; returns what came of it. Raises what its parts do, and Again."""
-        query = await self._query(job, MOST_MOVES)
-        proposal = await self._asked(query)
-        found = proposal.adjustment
-        if found is not None and len(found.moves) > 1 and not proposal.broken:
-            query = await self._query(job, 1)  # each by itself must be worth it: the others may come to nothing
-            proposal = await self._asked(query)
-            found = proposal.adjustment
-        if found is None:
-            broken = "; ".join(each.message for each in proposal.broken)
-            return f"it stays as it is: {broken + '; ' if broken else ''}{proposal.certificate.text}"
-        if not found.moves:
-            return await self._database.write(lambda tx: change_flows(tx, job, proposal))
-        return await self._move(job, proposal, why, query.terms.remaining_s)
-
-    async def _query(self, job: str, moves: int) -> AdjustmentQuery:
-        return await self._database.read(lambda tx: query_of(tx, job, moves, self._database.clock.now()))
-
-    async def _asked(self, query: AdjustmentQuery) -> AdjustmentProposal:
-        answer = await ask(self._bus, query)
-        if answer.busy:
-            raise Again(answer.refusal)
-        if answer.proposal is None:
-            raise Conflict(answer.refusal or "the scheduler proposes nothing")
-        return answer.proposal
-
-    async def _move(self, job: str, proposal: AdjustmentProposal, why: str, remaining_s: float) -> str:
-        """Make the first of the moves that can be made."""
-        refusals = []
-        for move in await self._database.read(lambda tx: moves_in_order(tx, job, proposal)):
-            try:
-                return await self._made(job, proposal, move, why, remaining_s)
-            except (Conflict, Invalid) as error:
-                refusals.append(str(error))
-        return f"it stays as it is: {'; '.join(refusals)}"
-
-    async def _made(
-        self, job: str, proposal: AdjustmentProposal, move: ProposedMove, why: str, remaining_s: float
-    ) -> str:
-        """With the paths and rates that were proposed; where these have no room beside what the job still holds, with
-        others that have."""
-        given = await self._database.read(lambda tx: flows_of_move(tx, job, proposal, move))
-        if given is not None:
-            flows = given
-            try:
-                return await self._database.write(
-                    lambda tx: make_move(tx, job, proposal, move, flows, why, remaining_s)
-                )
-            except Conflict as error:
-                log.info("a move is sought other paths for", job=job, task=move.task, error=str(error))
-        others = await paths_for(self._bus, job, MoveRequest(task=move.task, to=move.dst))
-        return await self._database.write(lambda tx: make_move(tx, job, proposal, move, others, why, remaining_s))
+    def _settle(self, kept: _Followed, causes: list[str], why: str, outcome: Outcome) -> None:
+        """When it is looked at next, if anything calls for it; where time alone was lacking, for the same reasons."""
+        now, kept.tried = self._database.clock.steady(), 0
+        same = (why, outcome.text) == kept.former
+        kept.rest_s = min(MOST_S, 2 * kept.rest_s) if same else LEAST_S
+        kept.former, kept.looked = (why, outcome.text), now
+        if outcome.again_in_s is None:
+            kept.why = [each for each in kept.why if each not in causes]
+        kept.due = now + max(kept.rest_s, outcome.again_in_s or 0.0)
 
 
 def note(tx: WriteTx, job: str, why: str, outcome: str) -> None:
@@ -180,5 +163,5 @@ def note(tx: WriteTx, job: str, why: str, outcome: str) -> None:
         return
     budget = None if row.spec.adjust is None else row.spec.adjust.budget
     left = left_of(budget, past_moves(tx, job, tx.now))
-    look = LastLookRow(job=job, looked_at=tx.now, why=why, outcome=storable(outcome, MOST_TEXT), left=left)
-    tx.session.merge(look)
+    last = LastLookRow(job=job, looked_at=tx.now, why=why, outcome=storable(outcome, MOST_TEXT), left=left)
+    tx.session.merge(last)

@@ -8,12 +8,13 @@ from itertools import pairwise
 
 from ulid import ULID
 
-from ces_common.db.tables import JobRow
+from ces_common.db.tables import JobRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.jobfile import Flow
 from ces_common.messages.adjustments import AdjustmentProposal, ProposedFlow, ProposedMove
 from ces_common.messages.moves import MoveRequest
 from ces_common.messages.plans import FlowPlan, JobRevision, RevisionProposed
+from ces_manager.adjusting.past_moves import left_of, past_moves
 from ces_manager.errors import Conflict
 from ces_manager.jobs.transitions import job_row
 from ces_manager.plans.application_fit import application_misfit
@@ -25,8 +26,14 @@ from ces_manager.plans.revision import commit_revision
 
 HAIR = 1e-9
 """Share of a rate that rounding may cost."""
+SAME = 1e-6
+"""Share by which a rate does not count as another one."""
 NEVER_S = 1e9
 """Of a move whose gain is no more than its disturbance."""
+
+
+class BeyondTerms(Conflict):
+    """The application's file does not allow such a move now."""
 
 
 def moves_in_order(tx: ReadTx, job: str, proposal: AdjustmentProposal) -> list[ProposedMove]:
@@ -56,9 +63,12 @@ def make_move(
     why: str,
     remaining_s: float,
 ) -> str:
-    """Returns what was done, in words. Raises NotFound, Conflict, Invalid; Stale where the job is not as it was."""
-    _unchanged(tx, job, proposal)
-    own = OwnMove(why, move.requests, _pays_after_s(proposal, move, remaining_s), bool(proposal.broken))
+    """Returns what was done, in words. Raises NotFound, BeyondTerms, Conflict, Invalid; Stale where the job is not as
+    it was."""
+    row = _unchanged(tx, job, proposal)
+    _check_terms(tx, row, move, bool(proposal.broken))
+    further = len(proposal.adjustment.moves) > 1 if proposal.adjustment is not None else False
+    own = OwnMove(why, move.requests, _pays_after_s(proposal, move, remaining_s), first=further)
     remark = commit_move(tx, job, MoveRequest(task=move.task, to=move.dst), given, own)
     if remark is not None:
         return remark
@@ -75,11 +85,7 @@ def change_flows(tx: WriteTx, job: str, proposal: AdjustmentProposal) -> str:
     plans = _plans(row.flows, proposal.adjustment.flows)
     if plans is None:
         raise Conflict("the proposal does not have the job's flows")
-    changed = [
-        plan
-        for plan in plans
-        if (plan.rate, plan.path) != (held[plan.src, plan.dst].rate, list(held[plan.src, plan.dst].path))
-    ]
+    changed = [plan for plan in plans if _differs(plan, held[plan.src, plan.dst])]
     if not changed:
         return "its rates and paths are as they should be"
     _check_application(tx, row, plans, proposal.adjustment.assignments)
@@ -97,6 +103,18 @@ def _unchanged(tx: ReadTx, job: str, proposal: AdjustmentProposal) -> JobRow:
     return job_at(tx, job, job_row(tx, job).attempt, proposal.version)
 
 
+def _check_terms(tx: WriteTx, row: JobRow, move: ProposedMove, broken: bool) -> None:
+    """Also where a scheduler knows nothing of terms. Raises BeyondTerms."""
+    terms, past = row.spec.adjust, past_moves(tx, row.id, tx.now)
+    if terms is None:
+        raise BeyondTerms(f"the file of job {row.name} does not say `adjust`")
+    if not broken and past and past[-1].ago_s < terms.cooldown:
+        raise BeyondTerms(f"the last move was {past[-1].ago_s:.0f} s ago, and nothing is broken")
+    left = left_of(terms.budget, past)
+    if left is not None and move.requests > left - (0.0 if broken else terms.reserve) + HAIR:
+        raise BeyondTerms(f"{move.requests:g} requests would fall into the move, and {left:g} may this hour")
+
+
 def _check_application(tx: ReadTx, row: JobRow, plans: Sequence[FlowPlan], places: dict[str, str]) -> None:
     """Raises Conflict where the plan would miss what it was proposed for."""
     nodes = {*places.values()}.union(*(plan.path for plan in plans))
@@ -104,6 +122,11 @@ def _check_application(tx: ReadTx, row: JobRow, plans: Sequence[FlowPlan], place
     misfit = application_misfit(tx, row, row.tasks, row.flows, places, plans, residual)
     if misfit is not None:
         raise Conflict(f"its rates and paths cannot be set as proposed: {misfit}")
+
+
+def _differs(plan: FlowPlan, held: ReservationRow) -> bool:
+    """By more than rounding, which no further proposal would end."""
+    return plan.path != list(held.path) or abs(plan.rate - held.rate) > SAME * held.rate
 
 
 def _plans(asked: Sequence[Flow], proposed: Sequence[ProposedFlow]) -> list[FlowPlan] | None:

@@ -20,6 +20,7 @@ from ces_common.messages.bounds import MAX_ID
 from ces_common.messages.moves import MoveRequest
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.traces import JobTrace
+from ces_common.roles import Role
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import cursors
 from ces_manager.access.allowance import allowed
@@ -121,6 +122,8 @@ async def get_job(request: Request, job: VisibleJob) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
     view = await _view(request, job)
+    if identity_of(request).role is Role.AUDITOR:  # where users are is none of an audit's business
+        view = view.model_copy(update={"users": []})
     if view.state is JobState.ELSEWHERE and (remark := await federation_away(context)) is not None:
         return view.model_copy(update={"remark": remark})
     if view.elastic is not None and view.state is JobState.RUNNING:

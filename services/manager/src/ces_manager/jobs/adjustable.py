@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from ces_common.application import Objective
+from ces_common.application import has_goals
 from ces_common.db.move_tables import MoveRow
 from ces_common.db.uow import ReadTx
-from ces_common.jobfile import TaskGroup
 from ces_common.states import JobState
 from ces_common.task_move import MoveState
 from ces_manager.errors import Conflict
@@ -17,8 +16,6 @@ REMEMBERED = 64
 """Moves of a job, the latest ones."""
 LONGEST_S = 3600.0
 """A move that took longer waited, say for its node, and tells nothing of how long the task stands still."""
-USUAL = Objective(balance=0.5, bandwidth=0.5)
-"""What every job without an objective is placed by."""
 
 
 def check_adjustable(tx: ReadTx, job: str) -> dict[str, float]:
@@ -29,7 +26,7 @@ def check_adjustable(tx: ReadTx, job: str) -> dict[str, float]:
             f"job {row.name} has no goals to be adjusted for: its file has neither `requests` nor `objective`; submit "
             "it with one of them"
         )
-    if not row.spec.requests and row.spec.objective == USUAL and not any(_limited(group) for group in row.spec.tasks):
+    if not has_goals(row.spec):
         raise Conflict(
             f"job {row.name} has no goals to be adjusted for: its file has no `requests`, and its `objective` weighs "
             "`balance` and `bandwidth` 0.5 each, as every job without one does; submit it with `requests` or with "
@@ -44,10 +41,6 @@ def check_adjustable(tx: ReadTx, job: str) -> dict[str, float]:
     if row.move is not None:
         raise Conflict(f"a task of job {row.name} is being moved; try again when it is there")
     return _took(tx, job)
-
-
-def _limited(group: TaskGroup) -> bool:
-    return group.work is not None and group.work.longest is not None
 
 
 def _took(tx: ReadTx, job: str) -> dict[str, float]:
