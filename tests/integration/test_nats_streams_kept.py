@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,6 +118,28 @@ async def test_what_is_deleted_comes_back_and_everything_goes_on(kept: Kept, gon
 
     await _until(there)
     await kept.works()
+
+
+async def test_a_new_stream_whose_folder_is_gone_is_told_of_with_the_remedy(kept: Kept, tmp_path: Path) -> None:
+    """As when clients of two processes make it at once."""
+    (folder,) = (tmp_path / "store").rglob(f"streams/{KV}")
+    shutil.rmtree(folder)
+    with pytest.raises(
+        BusError, match=f"stream {KV} acknowledges nothing, since the broker has lost its folder: delete"
+    ):
+        await kept.manager.provision()
+    await kept.js.delete_stream(KV)
+    await _until(lambda: asyncio.sleep(0, folder.is_dir()))
+    await kept.works()
+
+
+async def test_who_makes_streams_at_once_in_one_process_leaves_none_that_acknowledges_nothing(kept: Kept) -> None:
+    other = StreamKeeper(kept.manager, TICK_S)
+    for _ in range(3):
+        for name in NAMES:
+            await kept.js.delete_stream(name)
+        await asyncio.gather(other.made(), kept.manager.provision())
+        await kept.works()
 
 
 async def test_a_bucket_that_vanished_is_there_before_anybody_writes_to_it(kept: Kept) -> None:

@@ -20,7 +20,7 @@ from ces_common.bus.lane import Lane, LaneSubscription
 from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.nats_consumer import MESSAGE_ID, STREAM_NOT_FOUND, PullConsumer
 from ces_common.bus.nats_errors import translated
-from ces_common.bus.nats_streams import provision
+from ces_common.bus.nats_streams import HasNoFolder, provision
 from ces_common.bus.port import (
     DEFAULT_ACK_WAIT_S,
     DEFAULT_BATCH,
@@ -74,6 +74,8 @@ class NatsBus:
         addresses = [servers] if isinstance(servers, str) else list(servers)
         self._connection = NatsConnection(addresses, name=name, credentials=credentials, tls=tls)
         self._replicas = replicas
+        self._provisioning = asyncio.Lock()
+        self._seen: set[str] = set()  # streams
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()
         self._lanes: list[Lane] = []
@@ -112,12 +114,18 @@ class NatsBus:
     # Facts
 
     async def provision(self) -> None:
+        async with self._provisioning:  # the keeper of the streams and each reader may find that one is gone
+            await self._provision()
+
+    async def _provision(self) -> None:
         js = self._js()
         request = f"$JS.API.STREAM.INFO.{wire.EVENT_STREAM}"
         with self._connection.refusal("publish", request) as refused, translated("the streams"):
-            making = asyncio.ensure_future(provision(js, self._replicas))
+            making = asyncio.ensure_future(provision(js, self._replicas, self._seen))
             try:
                 await self._connection.first(making, refused, "may not create the streams and the bucket")
+            except HasNoFolder as error:
+                raise BusError(str(error)) from error
             except (nats.js.errors.ServerError, nats.js.errors.BadRequestError) as error:
                 asked = f"{self._replicas} replicas (CES_NATS_REPLICAS)"
                 raise BusError(f"the broker does not keep the streams with {asked}: {error.description}") from error

@@ -5,6 +5,8 @@ None admits direct gets, which the server answers to any subject at all, also fr
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime
 from typing import Final
 
 import nats.js.errors
@@ -19,6 +21,9 @@ DAY_S: Final = 24 * 3600.0
 EVENT_DAYS: Final = 7
 DEAD_DAYS: Final = 30
 EVENT_BYTES: Final = 128 * 2**20  # the oldest go; reserved by the server, so no more than a small disk has
+VANISHING_S: Final = 1.0
+YOUNG_S: Final = 60.0
+NO_FOLDER: Final = "no such file or directory"
 DUPLICATE_WINDOW_S: Final = 600.0  # a relay that comes back later than this repeats itself; inboxes see to that
 
 STREAMS: Final = (
@@ -61,6 +66,10 @@ STREAMS: Final = (
 )
 
 
+class HasNoFolder(Exception):
+    """A stream that is there by name only."""
+
+
 def corrected(desired: api.StreamConfig, found: api.StreamConfig, replicas: int) -> api.StreamConfig | None:
     """What to change ``found`` to, None where it is as desired. An operator may have given it more replicas and bytes,
     and whatever CES does not speak of. Pure."""
@@ -72,16 +81,41 @@ def corrected(desired: api.StreamConfig, found: api.StreamConfig, replicas: int)
     return None if change == found else change
 
 
-async def provision(js: JetStreamContext, replicas: int) -> None:
-    """Create what is missing, correct what differs. Raises the library's errors."""
+async def provision(js: JetStreamContext, replicas: int, seen: set[str]) -> None:
+    """Create what is missing, correct what differs. ``seen``: streams that were there before. Raises HasNoFolder and
+    the library's errors. Not to be called twice at once.
+
+    Where a stream is made while the former one of its name is being deleted, or two clients make it at once,
+    nats-server 2.15 may take away its folder (about once in a hundred times): it is there then, and acknowledges
+    nothing. So one that has vanished is given time to vanish, and one that is new is written once more, which fails
+    where there is no folder."""
     for desired in STREAMS:
         assert desired.name is not None
         try:
             found = await js.stream_info(desired.name)
         except nats.js.errors.NotFoundError:
+            if desired.name in seen:
+                await asyncio.sleep(VANISHING_S)
+                seen.discard(desired.name)
             found = await js.add_stream(desired, num_replicas=replicas)
             log.warning("stream made", stream=desired.name, replicas=replicas)
+        seen.add(desired.name)
         change = corrected(desired, found.config, replicas)
         if change is not None:
             await js.update_stream(change)
             log.warning("stream corrected", stream=desired.name)
+        elif found.created is not None and abs((datetime.now(UTC) - found.created).total_seconds()) < YOUNG_S:
+            await _make_sure(js, found.config)
+
+
+async def _make_sure(js: JetStreamContext, config: api.StreamConfig) -> None:
+    """Raises HasNoFolder. Who may delete it is the broker's administrator alone."""
+    try:
+        await js.update_stream(config)
+    except nats.js.errors.ServerError as error:
+        if NO_FOLDER not in (error.description or ""):
+            raise
+        raise HasNoFolder(
+            f"stream {config.name} acknowledges nothing, since the broker has lost its folder: delete the stream as "
+            "the broker's administrator, and it is made again"
+        ) from error
