@@ -23,6 +23,7 @@ from ces_common.messages import (
     scores,
     secrets,
     traces,
+    users,
 )
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
@@ -188,7 +189,7 @@ def models() -> list[type[Message]]:
         traces,
     )
     in_modules = [each for module in modules for each in _of(module)]
-    also = [moves.MoveCommitted, moves.MoveChanged, moves.MoveQuery, moves.MoveAnswer]
+    also = [moves.MoveCommitted, moves.MoveChanged, moves.MoveQuery, moves.MoveAnswer, users.UserMoved]
     also += [identities.TokenChanged, identities.SessionChanged, scores.Measurement, scores.ScoreReport]
     return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 

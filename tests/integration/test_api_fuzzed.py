@@ -151,7 +151,7 @@ async def town(api: Api) -> Town:
     await answers(api, "plan", PlanAnswer(feasible=False, version=1, solver="search", held_by=jobs))
     api.stopping.set()
     known = {"job": jobs, "node": ["n1"], "src": ["n1"], "dst": ["n1"], "token": ["spare"], "secret": ["hush"]}
-    known["session"] = ["none"]
+    known["session"], known["user"] = ["none"], ["cam"]
     audit = {"version": "1", "began_at": "2026-01-01T09:00:00Z", "took_s": 1.0, "events": 0}
     known["audit"] = [(await api.http.post("/v1/audits", json=audit)).json()["id"]]
     return Town(api, known)

@@ -142,7 +142,15 @@ async def test_every_route_for_every_role_and_tenant(shop: Shop, role: Role, ten
 async def check(shop: Shop, method: str, path: str, needed: tuple[Role, ...], role: Role, tenant: str) -> None:
     """One cell of the matrix."""
     where = path.format(
-        job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody", secret="hub", session="none", audit="none"
+        job=shop.jobs[tenant],
+        node="n1",
+        src="n1",
+        dst="n1",
+        token="nobody",
+        secret="hub",
+        session="none",
+        audit="none",
+        user="cam",
     )
     where += f"?tenant={tenant}" if "{secret}" in path else "?node=n1" if path == "/v1/samples" else ""
     body = {**JOB, "tenant": tenant} if path == "/v1/jobs" else BODIES.get(path)
