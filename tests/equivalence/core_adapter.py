@@ -14,8 +14,9 @@ from ces_core.checker import check
 from ces_core.learned.policy import SHIPPED
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
+from ces_core.model.parts import Flow, Task
 from ces_core.model.plan import Plan, Result
-from ces_core.model.problem import Flow, Problem, Task
+from ces_core.model.problem import Problem
 from ces_core.model.reason import Reason
 from ces_core.queue.cycle import cycle
 from ces_core.queue.parameters import Parameters, Tenant

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ces_core.model.parts import Node, Task
 from ces_core.model.plan import Plan, Result
-from ces_core.model.problem import Cluster, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.queue.cycle import cycle
 from ces_core.queue.jobs import Preemption, RunningJob, WaitingJob
 from ces_core.queue.ledger import Ledger

@@ -11,7 +11,8 @@ from ces_core.compiled.jit import COMPILED
 from ces_core.learned.start.greedy import GreedyConstruction
 from ces_core.model.generate import REGIMES, random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.parts import Link, Node
+from ces_core.model.problem import Cluster
 from ces_core.network.cache import paths_of
 from ces_core.registry import DEFAULT, get_solver
 from ces_core.warm_up import warm_up

@@ -10,7 +10,8 @@ import pytest
 from cluster_state import NOW
 
 from ces_common.messages.events import Reason, TooFewNodes
-from ces_core.model.problem import Cluster, Node, Problem, Task
+from ces_core.model.parts import Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.model.reason import Reason as CoreReason
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.parameters import Parameters

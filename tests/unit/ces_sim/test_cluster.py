@@ -15,8 +15,9 @@ from simulated_runs import held
 from ces_core.model.errors import ProblemError
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.plan import Plan, PlannedFlow
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.queue.ledger import LINK, Ledger, OverCapacityError
 from ces_core.registry import get_solver
 from ces_sim.arrivals import TimedJob, from_trace, poisson

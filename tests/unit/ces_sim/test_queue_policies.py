@@ -8,7 +8,8 @@ import pytest
 
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Node, Task
+from ces_core.model.parts import Node, Task
+from ces_core.model.problem import Cluster
 from ces_core.queue.parameters import Parameters
 from ces_core.registry import get_solver
 from ces_sim.arrivals import TimedJob, poisson

@@ -26,7 +26,8 @@ from ces_core.decomposition.graph import (
 from ces_core.decomposition.packing import at_random
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Flow, Problem, Task
+from ces_core.model.parts import Flow, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.registry import get_solver
 from ces_experiments.common import cells
 from ces_experiments.common.console import ContradictionError, told

@@ -21,7 +21,8 @@ from ces_core.gpus.left_over import left_over
 from ces_core.gpus.model import CARD, Asked, Fleet, GpuNode, GpuTask
 from ces_core.gpus.scores import Policy, share_of
 from ces_core.model.cards import CardValue
-from ces_core.model.problem import Cluster, Node, Problem, Task
+from ces_core.model.parts import Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.registry import get_solver
 from ces_experiments.common import cells
 from ces_experiments.common.console import ContradictionError, told

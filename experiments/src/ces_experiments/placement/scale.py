@@ -16,7 +16,8 @@ from rich.progress import Progress
 
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Flow, Problem, Task
+from ces_core.model.parts import Flow, Task
+from ces_core.model.problem import Problem
 from ces_core.registry import get_solver
 from ces_core.warm_up import warm_up
 from ces_experiments.common.console import counted

@@ -10,7 +10,8 @@ import numpy as np
 
 from ces_common.jobfile import ANY_REGION, JobFile
 from ces_core.model.generate import REGIMES, random_instance
-from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.parts import Link, Node
+from ces_core.model.problem import Cluster
 from ces_sim.arrivals import TimedJob, poisson
 from ces_sim.offered import paced
 from ces_sim.rounds import derived_seed

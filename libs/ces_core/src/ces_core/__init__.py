@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ces_core.checker import check
     from ces_core.model.instance import read_instance
+    from ces_core.model.parts import Flow, Link, Node, Task
     from ces_core.model.plan import Result
-    from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+    from ces_core.model.problem import Cluster, Problem
     from ces_core.registry import get_solver
 
     __version__: str

@@ -7,7 +7,8 @@ import contextlib
 from ces_core.bandwidth import reroute
 from ces_core.model.errors import ProblemError
 from ces_core.model.goals import Chain, Goals, ObjectiveWeights
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.model.profiles import TaskProfile, Work
 from ces_core.network.cache import paths_of
 from ces_core.placement.candidates import ALL

@@ -12,7 +12,7 @@ import numpy as np
 
 from ces_core.model.errors import ProblemError
 from ces_core.model.generate import random_instance
-from ces_core.model.problem import Flow, Task
+from ces_core.model.parts import Flow, Task
 from ces_core.queue.parameters import DEFAULT_TENANT
 from ces_sim.rounds import derived_seed
 

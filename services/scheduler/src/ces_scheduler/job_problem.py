@@ -17,10 +17,10 @@ from ces_common.names import NODE_MARK
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 from ces_core.model.goals import UNITS as PLAIN_UNITS
+from ces_core.model.parts import Flow as CoreFlow
+from ces_core.model.parts import Task as CoreTask
 from ces_core.model.plan import Considered, Plan
 from ces_core.model.problem import RESOURCES, Problem
-from ces_core.model.problem import Flow as CoreFlow
-from ces_core.model.problem import Task as CoreTask
 from ces_core.model.reason import Reason as CoreReason
 from ces_scheduler.application_goals import DELAY_PATHS, UNITS, goals_of, places_of, task_profiles
 from ces_scheduler.offer import Barred, Offer

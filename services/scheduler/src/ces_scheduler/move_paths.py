@@ -11,10 +11,10 @@ from ces_common.messages.moves import MoveAnswer, MoveQuery
 from ces_common.state_reader import StateReader
 from ces_core.bandwidth.composite import complete
 from ces_core.model.errors import ProblemError
+from ces_core.model.parts import Flow as CoreFlow
+from ces_core.model.parts import Task as CoreTask
 from ces_core.model.plan import Plan
-from ces_core.model.problem import Flow as CoreFlow
 from ces_core.model.problem import Problem
-from ces_core.model.problem import Task as CoreTask
 from ces_scheduler.job_problem import flow_plans
 from ces_scheduler.offer import Offer
 

@@ -24,7 +24,8 @@ from ces_common.resources import WHOLE
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_core.model.problem import RESOURCES, Cluster, Link, Node
+from ces_core.model.parts import Link, Node
+from ces_core.model.problem import RESOURCES, Cluster
 from ces_core.model.profiles import ClusterProfile
 from ces_core.model.topology import Topology
 from ces_core.queue.jobs import kept_by

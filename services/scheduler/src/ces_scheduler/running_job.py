@@ -15,8 +15,8 @@ from ces_common.states import JobState
 from ces_core.adjustment.ledger import Ledger, PastMoves
 from ces_core.model.instance import write_instance
 from ces_core.model.other_tasks import with_tasks
+from ces_core.model.parts import Task as CoreTask
 from ces_core.model.problem import Problem
-from ces_core.model.problem import Task as CoreTask
 from ces_scheduler.application_goals import places_of
 from ces_scheduler.job_problem import problem_of
 from ces_scheduler.offer import Offer, holder_of

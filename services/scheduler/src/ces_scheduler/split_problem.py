@@ -10,9 +10,10 @@ from ces_common.jobfile import JobFile, Task
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.split_queries import RegionRoom, SplitAnswer, SplitQuery
 from ces_core.model.errors import PolicyError, ProblemError
-from ces_core.model.problem import Cluster, Link, Node, Problem
-from ces_core.model.problem import Flow as CoreFlow
-from ces_core.model.problem import Task as CoreTask
+from ces_core.model.parts import Flow as CoreFlow
+from ces_core.model.parts import Link, Node
+from ces_core.model.parts import Task as CoreTask
+from ces_core.model.problem import Cluster, Problem
 from ces_core.solver import Solver
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.solver_choice import STAND_IN

@@ -10,7 +10,8 @@ from ces_core.bandwidth.linear import best_value
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
 from ces_core.model.objective import bandwidth_satisfaction, composite, load_imbalance
-from ces_core.model.problem import SLACK, Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import SLACK, Cluster, Problem
 from ces_core.network.cache import paths_of
 
 FOR_SATISFACTION = (1.0, 0.0, 0.0)

@@ -18,8 +18,9 @@ from ces_core.exact.leaf_rates import best_rates
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
 from ces_core.model.objective import bandwidth_satisfaction, evaluate, load_imbalance
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.path import Path
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.network.cache import paths_for
 from ces_core.placement.view import problem_view
 

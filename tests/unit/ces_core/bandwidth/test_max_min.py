@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_core.bandwidth.max_min import max_min_fair
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.path import Path
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.network.cache import paths_of
 
 NEAR = 1e-9

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_core.bandwidth.reroute import LEAST_GAIN, FlowChange, Running, reoptimise, reroute
-from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.parts import Link, Node
+from ces_core.model.problem import Cluster
 
 NODES = "abcd"
 CLOSE = 1e-6

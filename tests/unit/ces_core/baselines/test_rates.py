@@ -7,7 +7,8 @@ import pytest
 
 from ces_core.bandwidth.composite import Allocation
 from ces_core.baselines.rates import Shortfall, Step, best_effort, by_importance, fair, fill, random_levels
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.registry import get_solver
 
 

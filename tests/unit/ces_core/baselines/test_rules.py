@@ -16,8 +16,9 @@ from ces_core.baselines.sequential import View
 from ces_core.baselines.smart import SmartSettings, balance, connectivity, efficiency, margin
 from ces_core.baselines.smart import placer as smart
 from ces_core.baselines.uniform import RandomSettings
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.plan import Result
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.registry import get_solver
 
 

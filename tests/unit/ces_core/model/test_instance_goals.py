@@ -17,7 +17,8 @@ from ces_core.model.errors import ProblemError
 from ces_core.model.generate import random_instance
 from ces_core.model.goals import Goals
 from ces_core.model.instance import read_instance, write_instance
-from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.parts import Link, Node
+from ces_core.model.problem import Cluster
 from ces_core.model.profiles import NodeProfile
 
 INSTANCE: dict[str, Any] = {

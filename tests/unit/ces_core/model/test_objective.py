@@ -7,8 +7,9 @@ import math
 import pytest
 
 from ces_core.model.objective import evaluate, metrics_of
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.plan import Plan
-from ces_core.model.problem import Basis, Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Basis, Cluster, Problem
 from ces_core.network.cache import paths_of
 
 

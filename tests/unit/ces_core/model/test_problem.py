@@ -12,7 +12,8 @@ from changed_items import set_item
 
 from ces_core.model.errors import ProblemError
 from ces_core.model.instance import read_instance, write_instance
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.network.cache import paths_for, paths_of
 
 INSTANCE: dict[str, Any] = {

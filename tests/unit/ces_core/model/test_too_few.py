@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import RESOURCES, Cluster, Node, Problem, Task
+from ces_core.model.parts import Node, Task
+from ces_core.model.problem import RESOURCES, Cluster, Problem
 from ces_core.model.reason import Reason, TooFewNodes
 from ces_core.model.too_few import KINDS, NodeCount, nodes_for, too_few_nodes
 

@@ -12,7 +12,8 @@ import pytest
 from ces_core.learned.start.solver import SEARCH_LEARNED
 from ces_core.model.cards import CardValue
 from ces_core.model.objective import load_imbalance
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.search.greedy import GREEDY
 from ces_core.search.longrun import SEARCH_LONGRUN
 from ces_core.search.solver import SEARCH

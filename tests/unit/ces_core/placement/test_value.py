@@ -18,9 +18,10 @@ from ces_core.model.errors import ValueFileError
 from ces_core.model.generate import REGIMES, random_instance
 from ces_core.model.instance import read_instance
 from ces_core.model.objective import bandwidth_satisfaction, load_imbalance
+from ces_core.model.parts import Node, Task
 from ces_core.model.path import Path as Route
 from ces_core.model.plan import Result
-from ces_core.model.problem import SLACK, Cluster, Node, Problem, Task
+from ces_core.model.problem import SLACK, Cluster, Problem
 from ces_core.placement.path_choice import better_paths
 from ces_core.placement.trial import install
 from ces_core.placement.value import LINK_TICKS, NODE_TICKS, SHIPPED, Value, load_value, shipped

@@ -10,7 +10,8 @@ import pytest
 from queue_desk import PLAIN, Desk, one_node, queued, solve, started, wants
 
 from ces_core.model.errors import ProblemError
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.queue.cycle import cycle
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import Ledger

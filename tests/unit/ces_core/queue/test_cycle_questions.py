@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from queue_desk import PLAIN, Desk, one_node, solve, started, wants
 
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.plan import Result
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.model.reason import TooFewNodes
 from ces_core.queue.cycle import cycle
 from ces_core.queue.jobs import RunningJob, WaitingJob

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from queue_desk import PLAIN, Desk, one_node, started, wants
 
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.state import carried

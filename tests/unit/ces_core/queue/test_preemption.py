@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from queue_desk import PLAIN, Desk, one_node, solve, started, wants
 
 from ces_core.model.errors import ProblemError
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.queue.cycle import cycle
 from ces_core.queue.jobs import WaitingJob, kept_by, whose
 from ces_core.queue.ledger import LINK, cells_of

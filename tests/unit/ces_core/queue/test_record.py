@@ -17,7 +17,8 @@ from simulated_runs import parameters, workloads
 
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Node, Task
+from ces_core.model.parts import Node, Task
+from ces_core.model.problem import Cluster
 from ces_core.queue.cycle import cycle
 from ces_core.queue.ledger import Ledger
 from ces_core.queue.parameters import Parameters, Tenant

@@ -7,7 +7,8 @@ from core_instances import instances, mild
 from hypothesis import given, settings
 
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.search import diagnosis, solver
 
 

@@ -10,8 +10,9 @@ from ces_core.checker import check
 from ces_core.model.errors import UnknownSolverError
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance, write_instance
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.plan import Result
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.registry import DEFAULT, SOLVERS, available, get_solver
 
 

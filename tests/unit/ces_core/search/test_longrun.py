@@ -6,7 +6,8 @@ import pytest
 
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.search.longrun import Patient
 from ces_core.search.solver import SEARCH
 

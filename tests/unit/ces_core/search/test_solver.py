@@ -25,7 +25,8 @@ from ces_core.learned.start.weights import shipped
 from ces_core.model.generate import REGIMES, random_instance
 from ces_core.model.instance import read_instance
 from ces_core.model.objective import evaluate
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.placement.candidates import ALL, BY_HAND, Rule, candidates
 from ces_core.search.greedy import GREEDY
 from ces_core.search.solver import SEARCH, Search

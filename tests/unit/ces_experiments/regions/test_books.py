@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ces_core.model.problem import Cluster, Link, Node, Task
+from ces_core.model.parts import Link, Node, Task
+from ces_core.model.problem import Cluster
 from ces_core.registry import get_solver
 from ces_experiments.regions.books import Asked, Books
 from ces_sim.arrivals import TimedJob

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ces_core.model.problem import Cluster, Task
+from ces_core.model.parts import Task
+from ces_core.model.problem import Cluster
 from ces_core.registry import get_solver
 from ces_experiments.regions.books import Asked
 from ces_experiments.regions.drawn import HomedJob, Shape, World, draw

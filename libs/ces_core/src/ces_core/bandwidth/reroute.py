@@ -20,8 +20,9 @@ import numpy as np
 from ces_core.bandwidth.composite import complete
 from ces_core.bandwidth.linear import best_value
 from ces_core.model.objective import evaluate
+from ces_core.model.parts import Flow, Link, Node, Task
 from ces_core.model.path import Path
-from ces_core.model.problem import SLACK, Cluster, FloatArray, Flow, Link, Node, Problem, Task
+from ces_core.model.problem import SLACK, Cluster, FloatArray, Problem
 from ces_core.network.cache import paths_of
 
 DETOURS = 8

@@ -23,7 +23,8 @@ import numpy as np
 
 from ces_core.model.errors import ProblemError
 from ces_core.model.instance import read_instance, write_instance
-from ces_core.model.problem import RESOURCES, Cluster, Node, Problem, Task
+from ces_core.model.parts import Node, Task
+from ces_core.model.problem import RESOURCES, Cluster, Problem
 
 KIND, FORMAT = "ces-decisions", 1
 PATTERN = "decisions-*.log"

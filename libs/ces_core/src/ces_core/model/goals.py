@@ -6,14 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from ces_core.model.bounds import amount, known, positive, probability
 from ces_core.model.errors import ProblemError
+from ces_core.model.parts import Flow, Task
 from ces_core.model.profiles import check_task
-
-if TYPE_CHECKING:
-    from ces_core.model.problem import Flow, Task
 
 MAX_CHAINS = 256
 """Chains of a job."""

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from ces_core.model.errors import ProblemError
 from ces_core.model.goals import UNITS, Chain, Goals, Held, ObjectiveWeights, Units
 from ces_core.model.instance_format import ChainPart, InstanceFile, JobPart, LinkPart, NodePart, TaskPart
-from ces_core.model.problem import RESOURCES, Basis, Cluster, Flow, Link, Node, PathMetric, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import RESOURCES, Basis, Cluster, PathMetric, Problem
 from ces_core.model.profiles import LinkProfile, NodeProfile, Position, TaskProfile, Work
 
 NODE_PROFILE = frozenset(("speed", "idle_w", "peak_w", "power_w", "sleeping", "reliability", "position", "coverage_m"))

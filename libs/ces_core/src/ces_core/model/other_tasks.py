@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ces_core.model.problem import Problem, Task
+from ces_core.model.parts import Task
+from ces_core.model.problem import Problem
 
 
 def with_tasks(problem: Problem, tasks: Iterable[Task]) -> Problem:

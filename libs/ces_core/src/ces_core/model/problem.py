@@ -18,7 +18,8 @@ from ces_core.model.bounds import LARGEST, SMALLEST, amount, known
 from ces_core.model.cards import Cards, CardValue
 from ces_core.model.errors import ProblemError
 from ces_core.model.goals import UNITS, Goals, Units, check_job, check_units
-from ces_core.model.profiles import ClusterProfile, LinkProfile, NodeProfile, TaskProfile, cluster_profile
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.profiles import ClusterProfile, cluster_profile
 from ces_core.model.topology import IntArray, Topology
 
 FloatArray = NDArray[np.float64]
@@ -30,60 +31,6 @@ RESOURCES = ("cpu", "memory", "gpu")
 EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)
 SLACK = 1e-13
 """Relative tolerance for rounding in sums of decimals. Small enough that whole bytes and bits stay exact."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """An edge device, or a switch where all capacities are zero."""
-
-    name: str
-    cpu: float = 0.0
-    memory: float = 0.0
-    gpu: float = 0.0
-    cpu_used: float = 0.0
-    memory_used: float = 0.0
-    gpu_used: float = 0.0
-    profile: NodeProfile | None = None
-
-
-@dataclass(frozen=True)
-class Link:
-    """A directed connection. Links that name the same medium share that medium's capacity."""
-
-    src: str
-    dst: str
-    bandwidth: float
-    bandwidth_used: float = 0.0
-    medium: str | None = None
-    profile: LinkProfile | None = None
-
-
-@dataclass(frozen=True)
-class Task:
-    """The demand of one task. ``allowed`` lists the only nodes it may run on; None allows all."""
-
-    name: str
-    cpu: float = 0.0
-    memory: float = 0.0
-    gpu: float = 0.0
-    allowed: tuple[str, ...] | None = None
-    profile: TaskProfile | None = None
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A directed flow between two tasks. ``@node`` as an end means the node itself (data there, or a sink).
-
-    ``message``: bytes that one request sends. ``sources``: nodes that have the same data; the flow comes from one of
-    them, and ``src`` is one of them, too.
-    """
-
-    src: str
-    dst: str
-    min: float
-    max: float
-    message: float = 0.0
-    sources: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)

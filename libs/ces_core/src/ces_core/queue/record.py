@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ces_core.model.instance import read_instance, write_instance
-from ces_core.model.problem import Cluster, Problem, Task
+from ces_core.model.parts import Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.queue.jobs import RunningJob, WaitingJob
 from ces_core.queue.ledger import LINK, Cell, Ledger
 from ces_core.queue.parameters import Parameters, Tenant

@@ -15,7 +15,8 @@ from ces_core.learned.start.solver import MANY, SEARCH_LEARNED, dives_of
 from ces_core.learned.start.weights import HABITS, shipped
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
-from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.model.parts import Flow, Link, Node, Task
+from ces_core.model.problem import Cluster, Problem
 from ces_core.placement.candidates import candidates
 from ces_core.placement.view import problem_view
 from ces_core.search.solver import CONSTRUCTIONS, with_start_plan
