@@ -9,7 +9,7 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.moves import MoveRequest, MoveView
 from ces_common.messages.records import AllocationRecord
 from ces_common.messages.reports import Status, WorkerStatus
-from ces_manager.jobs import network_readiness, task_moves
+from ces_manager.jobs import network_readiness, past_moves, task_moves
 from ces_manager.plans.move import commit_move
 
 
@@ -29,9 +29,7 @@ def ask(world: World, job: str, task: str, node: str, rate: int = 10_000_000) ->
 
 def view(world: World, job: str) -> MoveView:
     with world.uow.read() as tx:
-        found = task_moves.last_move(tx, job)
-    assert found is not None
-    return found
+        return past_moves.latest_moves(tx, job)[0]
 
 
 def state(world: World, job: str) -> str:

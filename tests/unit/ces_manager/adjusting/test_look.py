@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -170,6 +171,7 @@ async def test_the_terms_are_those_of_the_file_and_moves_that_did_not_pay_count_
     scene.slow_down("a", "c")
     await scene.step(LEAST_S)
     assert [(past.requests, past.paid) for past in scene.asked[-1].past] == [(6, False)]
+    assert view(scene.world, job).in_vain
     assert scene.last(job).left == 88
 
 
@@ -204,6 +206,9 @@ async def test_a_move_pays_once_its_gain_has_lasted(scene: Scene) -> None:
         await scene.step(seconds)
         paid += scene.asked[-1].past
     assert [past.paid for past in paid] == [None, True]
+    move = view(scene.world, job)
+    assert (move.requests, move.in_vain) == (6, False)
+    assert move.pays_at == move.began_at + timedelta(seconds=600)
 
 
 async def test_an_answer_that_nobody_can_read_ends_nothing(scene: Scene) -> None:

@@ -106,3 +106,36 @@ def test_in_chinese(ui: Modules) -> None:
     text = drawn(ui, "zh", objective=0.5, gain=0.392, adjustment=CHANGE)
     assert "值得：1 次迁移" in text
     assert "各项限制均满足。" in text
+
+
+MOVES = """
+const { render, h } = await import("/ui/vendor/preact.js");
+const { setLanguage, clock } = await load("show");
+await setLanguage(given.language);
+const { MoveList } = await load("parts/moves");
+clock.value = Date.parse("2030-01-01T00:10:00Z");
+const place = document.createElement("div");
+render(h(MoveList, { moves: given.moves }), place);
+return [...place.querySelectorAll("tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent.trim()));
+"""
+
+
+def test_the_latest_moves_and_whether_they_paid(ui: Modules) -> None:
+    move = {"task": "w-1", "source": "a", "destination": "b", "began_at": "2030-01-01T00:00:00Z", "why": "link a -> c"}
+    own = move | {"requests": 6, "in_vain": False, "state": "done"}
+    moves = [
+        own | {"id": "4", "pays_at": "2030-01-01T00:12:00Z"},
+        own | {"id": "3", "pays_at": "2030-01-01T00:09:00Z"},
+        own | {"id": "2", "pays_at": "2030-01-01T00:09:00Z", "in_vain": True, "state": "kept", "reason": "it failed"},
+        move | {"id": "1", "why": None, "in_vain": False, "state": "done"},
+    ]
+    rows = ui.run(MOVES, moves=moves, language="en")
+    assert [row[:3] for row in rows] == [["w-1", "a", "b"]] * 4
+    assert [row[5:] for row in rows] == [
+        ["6", "pays in 2m00s", "link a -> c"],
+        ["6", "has paid", "link a -> c"],
+        ["6", "did not pay", "it failed"],
+        ["", "", ""],
+    ]
+    words = [row[6] for row in ui.run(MOVES, moves=moves, language="zh")]
+    assert (words[0].endswith("后值得"), words[1:]) == (True, ["已值得", "不值得", ""])

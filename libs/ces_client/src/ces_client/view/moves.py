@@ -15,7 +15,7 @@ def move_text(move: MoveView) -> str:
     """``w-0 from a to b: starting``."""
     ends = {MoveState.DONE: "there", MoveState.KEPT: "kept where it was", MoveState.FAILED: "failed"}
     said = ends.get(move.state, move.state.value)
-    why = f" (by CES: {move.why})" if move.why else ""
+    why = f" (by CES, at the cost of {move.requests or 0:g} requests: {move.why})" if move.why else ""
     reason = f"; {move.reason}" if move.reason else ""
     return f"{move.task} from {move.source} to {move.destination}: {said}{reason}{why}"
 

@@ -135,7 +135,8 @@ class JobView(JobSummary):
     ``committed_at``: when that one first said that it may start; ``remote_state``: what that one said last;
     ``unknown_since``: since when that one has not answered; None where it does; ``not_taken``: why others took it not
     while it waits. ``parts``: of a job that is split over regions.
-    ``move``: of one of its tasks, which is under way or was the last. ``users``: of an application, where they are.
+    ``move``: of one of its tasks, which is under way or was the last; ``moves``: the latest ten, the newest first.
+    ``users``: of an application, where they are.
     ``last_look``: at an application that CES changes by itself.
     ``energy``: what was attributed to it in all attempts; None where none was told.
     ``work_error``: by which share of the CPU time predictions for jobs of its name were wrong; None before there were
@@ -160,6 +161,7 @@ class JobView(JobSummary):
     not_taken: dict[str, str] = {}
     parts: list[PartView] = []
     move: MoveView | None = None
+    moves: list[MoveView] = []
     users: list[User] = []
     last_look: LastLook | None = None
     energy: Energy | None = None

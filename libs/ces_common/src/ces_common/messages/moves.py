@@ -25,7 +25,8 @@ class MoveRequest(Document):
 
 class MoveView(Message):
     """The move of a task. ``state``: a line of the table in docs/running-applications.md; ``why``: CES made it by
-    itself, None where somebody asked for it; ``reason``: why it came to nothing."""
+    itself, None where somebody asked for it; ``requests``: that fell into such a one, which makes up for them at
+    ``pays_at``, unless it was ``in_vain``; ``reason``: why it came to nothing."""
 
     id: str
     task: str
@@ -36,6 +37,9 @@ class MoveView(Message):
     began_at: datetime
     changed_at: datetime
     why: str | None = None
+    requests: float | None = None
+    pays_at: datetime | None = None
+    in_vain: bool = False
     reason: str | None = None
 
 

@@ -10,11 +10,10 @@ from sqlalchemy import select
 from ces_common.db.move_tables import MoveRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.adjustments import HOUR_S, MOST_PAST, PastMove
-from ces_common.task_move import MoveState
+from ces_manager.jobs.past_moves import in_vain, pays_at
 
 DID_NOT_PAY = 2.0
 """How often a move counts that did not pay, as in ``ces_core.adjustment.ledger``."""
-CAME_TO_NOTHING = (MoveState.KEPT, MoveState.FAILED)
 
 
 def past_moves(tx: ReadTx, job: str, now: datetime) -> list[PastMove]:
@@ -42,12 +41,8 @@ def _ago_s(now: datetime, row: MoveRow) -> float:
 
 
 def _paid(row: MoveRow, later: Sequence[MoveRow], now: datetime) -> bool | None:
-    """A move pays for its disturbance unless it came to nothing, or the task's next move came before it had: after the
-    seconds in which its gain, as it was expected, makes up for it."""
-    if row.state in CAME_TO_NOTHING:
+    """None where that is not known yet."""
+    if in_vain(row, later):
         return False
-    pays_at = row.began_at + timedelta(seconds=row.pays_after_s or 0.0)
-    again = next((each for each in later if each.task == row.task), None)
-    if again is not None:
-        return again.began_at >= pays_at
-    return True if now >= pays_at else None
+    pays = pays_at(row)
+    return True if pays is None or now >= pays or any(each.task == row.task for each in later) else None

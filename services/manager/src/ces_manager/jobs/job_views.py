@@ -20,9 +20,10 @@ from ces_manager.cursors import job_cursor
 from ces_manager.energy.views import energy_of_job
 from ces_manager.errors import NotFound
 from ces_manager.jobs.doubts import doubt
+from ces_manager.jobs.past_moves import latest_moves
 from ces_manager.jobs.records import reservations_of
 from ces_manager.jobs.spec import spec_fields
-from ces_manager.jobs.task_moves import last_look, last_move
+from ces_manager.jobs.task_moves import last_look
 from ces_manager.jobs.transitions import allocations_of, job_row
 from ces_manager.measurements import Measurements
 from ces_manager.queue.status import with_holder_names
@@ -40,6 +41,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
     away = tx.session.get(AwayRow, row.id)
+    moves = latest_moves(tx, row.id)
     split = tx.session.get(SplitRow, row.id) if row.spec.regions else None
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
@@ -53,7 +55,8 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
-        move=last_move(tx, row.id),
+        move=moves[0] if moves else None,
+        moves=moves,
         last_look=last_look(tx, row.id),
         energy=energy_of_job(tx, row.id),
         work_error=learned_error(tx, row),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, select
+from sqlalchemy import ColumnElement, and_, case, delete, select
 
 from ces_common.db.move_tables import LastLookRow, MoveRow
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.fault_points import fault_point
 from ces_common.messages.adjustments import LastLook
-from ces_common.messages.moves import MoveChanged, MoveView
+from ces_common.messages.moves import MoveChanged
 from ces_common.states import AllocationState, JobState
 from ces_common.task_move import OVER, MoveFact, MoveState, after
 from ces_manager.jobs.job_events import emit_allocation
@@ -33,13 +33,6 @@ _AHEAD = (S.RESERVED, S.STOPPING)  # what is held beside is for the new copy; la
 def move_of(tx: ReadTx, row: JobRow) -> MoveRow | None:
     """The move that is under way."""
     return None if row.move is None else tx.session.get(MoveRow, row.move)
-
-
-def last_move(tx: ReadTx, job: str) -> MoveView | None:
-    """The move of one of the job's tasks that is under way, or was the last."""
-    newest = select(func.max(MoveRow.id)).where(MoveRow.job == job)
-    row = tx.session.scalar(select(MoveRow).where(MoveRow.id == newest.scalar_subquery()))
-    return None if row is None else MoveView.model_validate(row, from_attributes=True)
 
 
 def last_look(tx: ReadTx, job: str) -> LastLook | None:

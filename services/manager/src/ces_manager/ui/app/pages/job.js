@@ -9,6 +9,7 @@ import { Flows } from "../parts/flows.js";
 import { jobFacts } from "../parts/job_facts.js";
 import { JobMap } from "../parts/job_map.js";
 import { Logs } from "../parts/logs.js";
+import { MoveList } from "../parts/moves.js";
 import { Plan } from "../parts/plan.js";
 import { waitingText } from "../parts/reasons.js";
 import { Tasks } from "../parts/tasks.js";
@@ -108,6 +109,7 @@ export default function Job({ path: [, id] }) {
       attempt=${`${job.attempt} ${placed}`} tasks=${job.placement} look=${job.last_look} runs=${job.state === "running"} />`
         : html`<p class="quiet">${job.region ? t("Its plan is that region's own.") : t("There is no plan yet.")}</p>`
     }<//>
+    ${job.moves?.length > 0 && html`<${Part} title=${t("Moves")} note=${job.moves.length}><${MoveList} moves=${job.moves} /><//>`}
     <${Part} title=${t("Where its time went")}><${Trace} id=${id} version=${version} /><//>
     <${Part} title=${t("History")}><${Timeline} id=${id} version=${states} /><//>
     <${Part} title=${t("Log")}><${Logs} id=${id} tasks=${job.placement} away=${Boolean(job.committed_at)} over=${over} /><//>
