@@ -16,10 +16,10 @@ export function worth({ pays_at: at, in_vain: inVain }) {
 const span = (at) => since(new Date(2 * clock.value - Date.parse(at)).toISOString());
 
 /** @param {{moves: Move[]}} props */
-export const MoveList = ({ moves }) => html`<table class="plain-table">
+export const MoveList = ({ moves }) => html`<table class="plain-table moves">
   <caption>${t("The latest moves of its tasks")}</caption>
   <thead><tr><th scope="col">${t("Task")}</th><th scope="col">${t("From")}</th><th scope="col">${t("To")}</th>
-    <th scope="col">${t("State")}</th><th scope="col">${t("Began")}</th>
+    <th scope="col">${t("State")}</th><th scope="col">${t("Age")}</th>
     <th scope="col" class="end">${t("Requests")}</th><th scope="col">${t("Worth it")}</th>
     <th scope="col">${t("Why")}</th></tr></thead>
   <tbody>${moves.map(

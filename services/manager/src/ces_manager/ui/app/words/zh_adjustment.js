@@ -13,7 +13,6 @@ export default {
   "Nothing would change.": "无需改动。",
   Moves: "迁移",
   "The latest moves of its tasks": "任务最近的迁移",
-  Began: "开始于",
   "Worth it": "是否值得",
   "did not pay": "不值得",
   "has paid": "已值得",
