@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from manager_world import World, direct, full_mesh
@@ -31,13 +32,14 @@ GOALS = {"objective": {"balance": 1.0}}
 
 class Scene:
     """A cluster whose scheduler answers with ``answers`` in turn, and then proposes nothing. ``room``: whether it finds
-    paths beside what tasks hold."""
+    paths beside what tasks hold; ``meanwhile``: what happens while it decides."""
 
     def __init__(self, world: World, bus: MemoryBus) -> None:
         self.world, self.bus, self.measurements = world, bus, Measurements()
         self.answers: list[AdjustmentAnswer] = []
         self.asked: list[AdjustmentQuery] = []
         self.holds, self.room, self.garbled = True, False, False
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
         self.database = Database(world.uow, world.clock)
         self.keeper = SelfAdjuster(self.database, bus, self.measurements, lambda: self.holds)
 
@@ -47,6 +49,8 @@ class Scene:
 
     async def _adjust(self, message: Message) -> bytes:
         self.asked.append(AdjustmentQuery.model_validate_json(message.data))
+        if self.meanwhile is not None:
+            await self.meanwhile()
         return (self.answers.pop(0) if self.answers else self.says(None)).encode()
 
     async def _move(self, message: Message) -> bytes:

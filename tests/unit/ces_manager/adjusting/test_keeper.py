@@ -7,13 +7,14 @@ import asyncio
 from adjusting_scene import GOALS, Scene, move_to
 from manager_world import World
 from memory_bus import MemoryBroker, MemoryBus
-from moved_tasks import apart, place
+from moved_tasks import apart, gone, laid, place, says, state, view
 
 from ces_common.application import Location
 from ces_common.jobfile import JobFile
+from ces_common.messages.adjustments import AdjustmentAnswer
 from ces_common.messages.reports import Progress
 from ces_manager.adjusting.deadline_windows import WINDOW_S
-from ces_manager.adjusting.keeper import LEAST_S, RETRY_S, TRIES
+from ces_manager.adjusting.keeper import LEAST_S, MOST_S, RETRY_S, TRIES
 from ces_manager.jobs import commands
 from ces_manager.jobs.task_moves import last_look
 from ces_manager.jobs.users import move_user
@@ -172,3 +173,84 @@ async def test_without_a_scheduler_it_waits(world: World) -> None:
     assert scene.last(job).outcome.startswith("it stays as it is")
     await bus.close()
     scene.database.close()
+
+
+async def test_news_that_comes_while_the_scheduler_decides_calls_for_another_look(scene: Scene) -> None:
+    """Also of the same words."""
+    job = await scene.settled()
+    scene.slow_down()
+
+    async def meanwhile() -> None:
+        scene.slow_down(delay="50ms")
+        await scene.keeper.take_in()
+
+    scene.meanwhile = meanwhile
+    await scene.step()
+    assert len(scene.asked) == 1
+    scene.meanwhile = None
+    await scene.step(LEAST_S)
+    assert len(scene.asked) == 2
+    assert scene.last(job).why == "link a -> b has changed; link b -> a has changed"
+
+
+async def test_a_change_after_a_move_is_not_put_off_until_the_budget_is_whole(scene: Scene) -> None:
+    job = await scene.settled(adjust={"budget": 10})
+    scene.slow_down()
+    scene.answers = [scene.says(move_to("c"))]
+    await scene.step()
+    scene.there(job)
+    await scene.step(LEAST_S)
+    count = len(scene.asked)
+    for i in range(3):
+        scene.slow_down("a", "c", delay=f"{10 + i}ms")
+        await scene.step(LEAST_S)
+    assert len(scene.asked) == count + 3
+
+
+async def test_a_move_that_comes_back_does_not_call_for_itself(scene: Scene) -> None:
+    job = await scene.settled()
+    scene.slow_down()
+    scene.answers = [scene.says(move_to("c"))]
+    await scene.step()
+    old = place(scene.world, job, "w-1")
+    laid(scene.world, job)
+    await scene.step(LEAST_S)
+    gone(scene.world, old)
+    await scene.step(LEAST_S)
+    says(scene.world, place(scene.world, job, "w-1"), "exited")
+    assert state(scene.world, job) == "returning"
+    await scene.step(LEAST_S)
+    says(scene.world, place(scene.world, job, "w-1"), "running")
+    assert state(scene.world, job) == "kept"
+    await scene.step(LEAST_S)
+    await scene.step(MOST_S)
+    assert len(scene.asked) == 1
+
+
+async def test_what_a_scheduler_does_not_know_yet_after_an_outage_is_asked_again(world: World) -> None:
+    bus = MemoryBus(MemoryBroker())
+    await bus.connect()
+    scene = Scene(world, bus)
+    job = scene.running()
+    for n in range(TRIES + 2):
+        await scene.step(RETRY_S * 2**n)
+    await scene.open()
+    scene.answers = [AdjustmentAnswer(refusal="it does not know yet that the job runs"), scene.says(move_to("c"))]
+    for _ in range(2):
+        await scene.step(RETRY_S * 2**TRIES)
+    assert view(world, job).destination == "c"
+    await bus.close()
+    scene.database.close()
+
+
+async def test_a_manager_that_has_lost_the_duty_meanwhile_changes_nothing(scene: Scene) -> None:
+    job = await scene.settled()
+    scene.slow_down()
+
+    async def meanwhile() -> None:
+        scene.holds = False
+
+    scene.meanwhile = meanwhile
+    scene.answers = [scene.says(move_to("c"))]
+    await scene.step()
+    assert (len(scene.asked), scene.world.job(job).moving) == (1, None)

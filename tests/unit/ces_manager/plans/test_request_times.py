@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from applications import inspection, inspection_file, request
 from manager_world import World
 from moved_tasks import ask
 
+from ces_common.db.tables import JobRow
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.plans import PlanProposed
 from ces_common.messages.profiles import NodeProfile, Position
@@ -17,7 +19,9 @@ from ces_common.messages.scores import Measurement, ScoreReport
 from ces_manager.errors import Conflict, Invalid
 from ces_manager.nodes import scores
 from ces_manager.nodes.rows import node_row
+from ces_manager.plans.application_fit import application_misfit
 from ces_manager.plans.feasibility import Misfit, Obstacle
+from ces_manager.plans.residual import residual_of
 
 MATRIX = 1.2e11  # of one thread of the reference core
 
@@ -48,6 +52,18 @@ def test_one_that_misses_it_is_not(world: World) -> None:
     assert reason == "request loop would take 44 ms of 43.9 ms"
     assert isinstance(reason, Misfit)
     assert reason.obstacle is Obstacle.DEADLINE
+
+
+def test_a_flow_that_has_nothing_ends_no_request(world: World) -> None:
+    """As rerouting leaves one whose path is broken."""
+    plan = proposed(world)
+    given = [flow.model_copy(update={"rate": 0}) for flow in plan.flows]
+    hops = {hop for flow in given for hop in pairwise(flow.path)}
+    with world.uow.read() as tx:
+        row = tx.session.get_one(JobRow, plan.job)
+        residual = residual_of(tx, {"roof1", "gate1"}, hops)
+        said = application_misfit(tx, row, row.tasks, row.flows, plan.assignments, given, residual)
+    assert said == "request loop would never come through: a flow of it has no bandwidth"
 
 
 def test_a_deadline_that_is_not_hard_is_nobodys_concern_here(world: World) -> None:

@@ -75,7 +75,7 @@ class NatsBus:
         self._connection = NatsConnection(addresses, name=name, credentials=credentials, tls=tls)
         self._replicas = replicas
         self._provisioning = asyncio.Lock()
-        self._seen: set[str] = set()  # streams
+        self._seen: dict[str, bool] = {}  # streams, and whether they are sound
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()
         self._lanes: list[Lane] = []

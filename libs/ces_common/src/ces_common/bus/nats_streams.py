@@ -81,41 +81,48 @@ def corrected(desired: api.StreamConfig, found: api.StreamConfig, replicas: int)
     return None if change == found else change
 
 
-async def provision(js: JetStreamContext, replicas: int, seen: set[str]) -> None:
-    """Create what is missing, correct what differs. ``seen``: streams that were there before. Raises HasNoFolder and
-    the library's errors. Not to be called twice at once.
+async def provision(js: JetStreamContext, replicas: int, seen: dict[str, bool]) -> None:
+    """Create what is missing, correct what differs. ``seen``: streams that were there before, and whether they were
+    sound. Raises HasNoFolder, when all others are right, and the library's errors. Not to be called twice at once.
 
     Where a stream is made while the former one of its name is being deleted, or two clients make it at once,
     nats-server 2.15 may take away its folder (about once in a hundred times): it is there then, and acknowledges
     nothing. So one that has vanished is given time to vanish, and one that is new is written once more, which fails
     where there is no folder."""
+    unsound = []
     for desired in STREAMS:
         assert desired.name is not None
         try:
             found = await js.stream_info(desired.name)
         except nats.js.errors.NotFoundError:
-            if desired.name in seen:
+            if seen.pop(desired.name, None) is not None:
                 await asyncio.sleep(VANISHING_S)
-                seen.discard(desired.name)
             found = await js.add_stream(desired, num_replicas=replicas)
             log.warning("stream made", stream=desired.name, replicas=replicas)
-        seen.add(desired.name)
         change = corrected(desired, found.config, replicas)
-        if change is not None:
-            await js.update_stream(change)
+        if change is not None or not seen.get(desired.name, True) or _is_young(found):
+            seen[desired.name] = await _written(js, change or found.config)
+        if not seen.setdefault(desired.name, True):
+            unsound.append(desired.name)
+        elif change is not None:
             log.warning("stream corrected", stream=desired.name)
-        elif found.created is not None and abs((datetime.now(UTC) - found.created).total_seconds()) < YOUNG_S:
-            await _make_sure(js, found.config)
+    if unsound:
+        raise HasNoFolder(
+            f"stream {unsound[0]} acknowledges nothing, since the broker has lost its folder: delete the stream as the "
+            "broker's administrator, and it is made again"
+        )
 
 
-async def _make_sure(js: JetStreamContext, config: api.StreamConfig) -> None:
-    """Raises HasNoFolder. Who may delete it is the broker's administrator alone."""
+def _is_young(info: api.StreamInfo) -> bool:
+    return info.created is not None and abs((datetime.now(UTC) - info.created).total_seconds()) < YOUNG_S
+
+
+async def _written(js: JetStreamContext, config: api.StreamConfig) -> bool:
+    """Whether the stream has a folder. Who may delete one that has none is the broker's administrator alone."""
     try:
         await js.update_stream(config)
     except nats.js.errors.ServerError as error:
         if NO_FOLDER not in (error.description or ""):
             raise
-        raise HasNoFolder(
-            f"stream {config.name} acknowledges nothing, since the broker has lost its folder: delete the stream as "
-            "the broker's administrator, and it is made again"
-        ) from error
+        return False
+    return True

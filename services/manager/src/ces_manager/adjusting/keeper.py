@@ -39,29 +39,60 @@ MOST_S = 600.0
 """Between two looks for the same reason that come to the same."""
 MOST_TEXT = 500  # characters
 MOST_WHY = 20
+ALLOWED = "the terms may allow now what they forbade"
 BEGUN = "it has begun to run, or to be followed by this manager"
 
 
 @dataclass
 class _Followed:
-    """An application from look to look. ``why``: what calls for a look that it has not had; ``due``: when it may be,
-    ``tried``: how often that one came to nothing; ``former``: what the last one was held for, and what came of it."""
+    """An application from look to look. ``why``: what calls for a look that it has not had; ``due``: when it may be;
+    ``tried``: how often that one had to be put off, ``refused``: and how often for what the job or the cluster is.
+    ``former``: what the last one was held for; ``outcome``: what came of it, at ``looked``; ``again_at``: when the
+    terms allow what they may have forbidden."""
 
     seen: Seen
     why: list[str] = field(default_factory=lambda: [BEGUN])
     due: float = -math.inf
     tried: int = 0
+    refused: int = 0
     windows: DeadlineWindows = field(default_factory=DeadlineWindows)
-    former: tuple[str, str] = ("", "")
+    former: frozenset[str] = frozenset()
+    outcome: str = ""
     rest_s: float = LEAST_S
     looked: float = -math.inf
+    again_at: float = math.inf
+
+    def see(self, watched: Watched) -> list[str]:
+        """What is news. While a task moves, its job's place is compared with nothing: it may come back."""
+        place = watched.seen.place if watched.still else self.seen.place
+        now = Seen(watched.seen.around, place)
+        found, self.seen = news(self.seen, now), now
+        return found
 
     def add(self, found: list[str]) -> None:
-        """What was not known at the last look need not wait longer than any."""
-        fresh = [why for why in found if why not in self.why][: MOST_WHY - len(self.why)]
-        self.why += fresh
-        if any(why not in self.former[0] for why in fresh) and not self.tried:
+        """What the last look was not held for need not wait longer than any."""
+        fresh = [why for why in found if why not in self.why]
+        self.why = (self.why + fresh)[-MOST_WHY:]
+        if not self.tried and not self.former.issuperset(fresh):
             self.due = min(self.due, self.looked + LEAST_S)
+
+    def take(self) -> list[str]:
+        """What the look that begins is held for; what comes meanwhile calls for another one."""
+        causes, self.why = self.why, []
+        return causes
+
+    def put_off(self, causes: list[str], now: float) -> None:
+        self.tried += 1
+        self.why = list(dict.fromkeys(causes + self.why))[-MOST_WHY:]
+        self.due = now + RETRY_S * 2 ** min(self.tried - 1, TRIES)
+
+    def settle(self, causes: list[str], outcome: Outcome, now: float) -> None:
+        same = (self.former, self.outcome) == (frozenset(causes), outcome.text)
+        self.rest_s = min(MOST_S, 2 * self.rest_s) if same else LEAST_S
+        self.former, self.outcome, self.looked = frozenset(causes), outcome.text, now
+        self.tried = self.refused = 0
+        self.due = now + (self.rest_s if self.former.issuperset(self.why) else LEAST_S)
+        self.again_at = math.inf if outcome.again_in_s is None else now + outcome.again_in_s
 
 
 class SelfAdjuster:
@@ -70,12 +101,14 @@ class SelfAdjuster:
 
     def __init__(self, database: Database, bus: Bus, measurements: Measurements, holds: Callable[[], bool]) -> None:
         self._database, self._measurements, self._holds = database, measurements, holds
-        self._look = Look(database, bus)
+        self._look = Look(database, bus, holds)
         self._scene: Scene | None = None
         self._followed: dict[str, _Followed] = {}
 
     async def run(self) -> None:
-        await asyncio.gather(self._again_and_again(self.take_in), self._again_and_again(self.look))
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._again_and_again(self.take_in))
+            both.create_task(self._again_and_again(self.look))
 
     async def _again_and_again(self, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
         while True:
@@ -97,9 +130,11 @@ class SelfAdjuster:
         self._followed = {job: kept for job, kept in self._followed.items() if job in jobs}
         for job, watched in jobs.items():
             kept = self._followed.setdefault(job, _Followed(watched.seen))
-            found = news(kept.seen, watched.seen)
-            kept.seen = watched.seen
-            kept.add(found + self._missed(watched, kept.windows, now))
+            found = kept.see(watched) + self._missed(watched, kept.windows, now)
+            if now >= kept.again_at:
+                found.append(ALLOWED)
+                kept.again_at = math.inf
+            kept.add(found)
 
     def _missed(self, watched: Watched, windows: DeadlineWindows, now: float) -> list[str]:
         counts: dict[str, Counts] = {}
@@ -122,38 +157,28 @@ class SelfAdjuster:
 
     async def _look_at(self, job: str, kept: _Followed, version: int) -> None:
         """``version``: of the database, at which what calls for the look was seen."""
-        causes, kept.tried = list(kept.why), kept.tried + 1
+        causes, steady = kept.take(), self._database.clock.steady
         why = storable("; ".join(causes), MOST_TEXT)
         try:
             outcome = await self._look.at(job, why, version)
         except NotFound:  # it has gone meanwhile
-            kept.why.clear()
             return
         except UNAVAILABLE:
-            kept.due = self._database.clock.steady() + RETRY_S
+            kept.put_off(causes, steady())
             raise
         except (Again, Stale, BusError, ManagerError) as error:
-            if kept.tried < TRIES or not isinstance(error, (Conflict, Invalid)):
+            kept.refused += isinstance(error, (Conflict, Invalid))
+            if kept.refused < TRIES:
                 log.info("an application is looked at later", job=job, why=why, error=str(error))
-                kept.due = self._database.clock.steady() + RETRY_S * 2 ** min(kept.tried - 1, TRIES)
+                kept.put_off(causes, steady())
                 return
             outcome = Outcome(f"it stays as it is: {error}")
         except Exception:  # whatever it is, the others are looked at all the same
             log.exception("looking at an application has failed", job=job)
             outcome = Outcome("looking at it has failed; the manager's log says why")
-        self._settle(kept, causes, why, outcome)
+        kept.settle(causes, outcome, steady())
         log.info("an application was looked at", job=job, why=why, outcome=outcome.text)
         await self._database.write(lambda tx: note(tx, job, why, outcome.text))
-
-    def _settle(self, kept: _Followed, causes: list[str], why: str, outcome: Outcome) -> None:
-        """When it is looked at next, if anything calls for it; where time alone was lacking, for the same reasons."""
-        now, kept.tried = self._database.clock.steady(), 0
-        same = (why, outcome.text) == kept.former
-        kept.rest_s = min(MOST_S, 2 * kept.rest_s) if same else LEAST_S
-        kept.former, kept.looked = (why, outcome.text), now
-        if outcome.again_in_s is None:
-            kept.why = [each for each in kept.why if each not in causes]
-        kept.due = now + max(kept.rest_s, outcome.again_in_s or 0.0)
 
 
 def note(tx: WriteTx, job: str, why: str, outcome: str) -> None:

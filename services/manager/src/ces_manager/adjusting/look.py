@@ -35,8 +35,10 @@ class Outcome:
 
 
 class Look:
-    def __init__(self, database: Database, bus: Bus) -> None:
-        self._database, self._bus = database, bus
+    """``holds``: whether this manager is the one that changes applications by itself."""
+
+    def __init__(self, database: Database, bus: Bus, holds: Callable[[], bool]) -> None:
+        self._database, self._bus, self._holds = database, bus, holds
 
     async def at(self, job: str, why: str, version: int) -> Outcome:
         """``version``: of the database, which the scheduler has to know. Raises Again; Stale where the job changed
@@ -53,7 +55,7 @@ class Look:
             text = f"it stays as it is: {broken + '; ' if broken else ''}{proposal.certificate.text}"
             return Outcome(text, _looser_in_s(query))
         if not found.moves:
-            return Outcome(await self._database.write(lambda tx: change_flows(tx, job, proposal)))
+            return Outcome(await self._write(lambda tx: change_flows(tx, job, proposal)))
         try:
             return Outcome(await self._move(job, proposal, why, query.terms.remaining_s))
         except BeyondTerms as error:
@@ -96,13 +98,19 @@ class Look:
         proposed = await self._database.read(lambda tx: flows_of_move(tx, job, proposal, move))
         if proposed is not None:
             try:
-                return await self._database.write(make(proposed))
+                return await self._write(make(proposed))
             except BeyondTerms:
                 raise
             except Conflict as error:
                 log.info("a move is sought other paths for", job=job, task=move.task, error=str(error))
         others = await paths_for(self._bus, job, MoveRequest(task=move.task, to=move.dst))
-        return await self._database.write(make(others))
+        return await self._write(make(others))
+
+    async def _write(self, make: Callable[[WriteTx], str]) -> str:
+        """Raises Again where another manager has taken over meanwhile."""
+        if not self._holds():
+            raise Again("another manager changes applications now")
+        return await self._database.write(make)
 
 
 def _looser_in_s(query: AdjustmentQuery) -> float | None:

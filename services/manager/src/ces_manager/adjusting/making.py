@@ -67,7 +67,7 @@ def make_move(
     it was."""
     row = _unchanged(tx, job, proposal)
     _check_terms(tx, row, move, bool(proposal.broken))
-    further = len(proposal.adjustment.moves) > 1 if proposal.adjustment is not None else False
+    further = bool(proposal.broken) and proposal.adjustment is not None and len(proposal.adjustment.moves) > 1
     own = OwnMove(why, move.requests, _pays_after_s(proposal, move, remaining_s), first=further)
     remark = commit_move(tx, job, MoveRequest(task=move.task, to=move.dst), given, own)
     if remark is not None:

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from ces_common.db.move_tables import MoveRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.adjustments import HOUR_S, MOST_PAST, PastMove
-from ces_manager.jobs.past_moves import in_vain, pays_at
+from ces_manager.jobs.past_moves import in_vain, moved_again, pays_at
 
 DID_NOT_PAY = 2.0
 """How often a move counts that did not pay, as in ``ces_core.adjustment.ledger``."""
@@ -45,4 +45,4 @@ def _paid(row: MoveRow, later: Sequence[MoveRow], now: datetime) -> bool | None:
     if in_vain(row, later):
         return False
     pays = pays_at(row)
-    return True if pays is None or now >= pays or any(each.task == row.task for each in later) else None
+    return True if pays is None or now >= pays or moved_again(row, later) is not None else None

@@ -45,8 +45,10 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """As of a version of the database. ``jobs``: by id."""
+    """As of a version of the database; ``epoch``: of which, since one that was put back counts again. ``jobs``: by
+    id."""
 
+    epoch: str
     version: int
     around: Surroundings
     jobs: Mapping[str, Watched]
@@ -54,12 +56,15 @@ class Scene:
 
 def scene_of(tx: ReadTx, former: Scene | None) -> Scene:
     """``former``: of which is kept what has not changed since."""
-    version = tx.cluster().version
+    cluster = tx.cluster()
+    epoch, version = cluster.epoch, cluster.version
+    if former is not None and former.epoch != epoch:
+        former = None
     if former is not None and former.version == version:
         return former
     found = {row.id: row.version for row in tx.session.execute(_WATCHED)}
     if not found:
-        return Scene(version, NOTHING, {})
+        return Scene(epoch, version, NOTHING, {})
     nodes = tx.session.execute(_NODES).all()
     around = Surroundings(_links(tx), {node.name: _node_seen(node) for node in nodes if node.region is None})
     if former is not None and former.around == around:
@@ -67,7 +72,7 @@ def scene_of(tx: ReadTx, former: Scene | None) -> Scene:
     known = {} if former is None else {job: kept for job, kept in former.jobs.items() if found.get(job) == kept.version}
     jobs = {job: replace(kept, seen=_seen(kept, around, nodes)) for job, kept in known.items()}
     jobs |= _read(tx, [job for job in found if job not in known], around, nodes)
-    return Scene(version, around, jobs)
+    return Scene(epoch, version, around, jobs)
 
 
 def _seen(kept: Watched, around: Surroundings, nodes: Sequence[Any]) -> Seen:

@@ -123,7 +123,7 @@ async def get_job(request: Request, job: VisibleJob) -> JobView:
     context = context_of(request)
     view = await _view(request, job)
     if identity_of(request).role is Role.AUDITOR:  # where users are is none of an audit's business
-        view = view.model_copy(update={"users": []})
+        view = view.model_copy(update={"users": [], "move": None, "moves": [], "last_look": None})
     if view.state is JobState.ELSEWHERE and (remark := await federation_away(context)) is not None:
         return view.model_copy(update={"remark": remark})
     if view.elastic is not None and view.state is JobState.RUNNING:

@@ -36,8 +36,10 @@ def pays_at(row: MoveRow) -> datetime | None:
 
 def in_vain(row: MoveRow, later: Sequence[MoveRow]) -> bool:
     """Whether such a move came to nothing, or its task moved again before it had paid. ``later``: in order of time."""
-    pays = pays_at(row)
-    if pays is None:
-        return False
-    again = next((each for each in later if each.task == row.task), None)
-    return row.state in CAME_TO_NOTHING or (again is not None and again.began_at < pays)
+    pays, again = pays_at(row), moved_again(row, later)
+    return pays is not None and (row.state in CAME_TO_NOTHING or (again is not None and again.began_at < pays))
+
+
+def moved_again(row: MoveRow, later: Sequence[MoveRow]) -> MoveRow | None:
+    """The next move that took its task somewhere else, or may do so yet."""
+    return next((each for each in later if each.task == row.task and each.state not in CAME_TO_NOTHING), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ from ces_manager.plans.residual import residual_of
 class OwnMove:
     """A move that CES makes by itself. ``why``: it looked at the job; ``requests``: that fall into the move;
     ``pays_after_s``: for how long its gain has to last to make up for them; ``first``: of several moves that end a
-    broken limit together, so that the application may miss what it misses already until the last."""
+    broken limit together, so that the application may miss something until the last."""
 
     why: str
     requests: float
@@ -87,7 +87,7 @@ def commit_move(
     nodes = {asked.to, *places.values()}.union(*(flow.path for flow in after))
     residual = residual_of(tx, nodes, {hop for flow in after for hop in pairwise(flow.path)})
     reason = move_misfit(task, asked.to, flows, given, places, residual)
-    if reason is None and not (own is not None and own.first and _misses(tx, row, places)):
+    if reason is None and not (own is not None and own.first):
         there = places | {task.name: asked.to}
         reason = application_misfit(tx, row, row.tasks, row.flows, there, after, residual)
     if reason is not None:
@@ -153,14 +153,6 @@ def _check_job(row: JobRow) -> None:
             f"when a task of job {row.name} ends, all begin again; submit it with restart: {{scope: task}} to have its "
             "tasks moved one by one"
         )
-
-
-def _misses(tx: ReadTx, row: JobRow, places: Mapping[str, str]) -> bool:
-    """Whether the application misses anything where it is."""
-    held = [FlowPlan(src=each.src, dst=each.dst, rate=each.rate, path=each.path) for each in held_flows(tx, row)]
-    nodes = {*places.values()}.union(*(flow.path for flow in held))
-    residual = residual_of(tx, nodes, {hop for flow in held for hop in pairwise(flow.path)})
-    return application_misfit(tx, row, row.tasks, row.flows, places, held, residual) is not None
 
 
 def _check_access(tx: ReadTx, row: JobRow, task: Task, node: str) -> None:

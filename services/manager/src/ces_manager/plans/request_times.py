@@ -7,6 +7,7 @@ others (M/G/1 processor sharing); a flow takes the delays of its path and its me
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -76,7 +77,9 @@ def _late(
         return
     total = access_ms(route, users, messages) * 1000 + sum(took.get(step, 0.0) for step in route.works)
     total += sum(_flow_us(plans[flow], messages[flow], residual) for flow in route.flows)
-    if total > request.deadline * (1 + ROUNDING):
+    if math.isinf(total):
+        yield f"request {request.name} would never come through: a flow of it has no bandwidth"
+    elif total > request.deadline * (1 + ROUNDING):
         yield f"request {request.name} would take {total / 1000:.4g} ms of {request.deadline / 1000:.4g} ms"
 
 
@@ -88,5 +91,7 @@ def _service_us(work: Work, cpu: int, node: ResidualNode) -> float:
 
 def _flow_us(flow: FlowPlan, message: int, residual: Residual) -> float:
     hops = list(pairwise(flow.path))
+    if hops and message and not flow.rate:  # its path is broken
+        return math.inf
     sending = message * 8e6 / flow.rate if hops and message else 0.0
     return sending + sum(residual.links[hop].delay for hop in hops)
