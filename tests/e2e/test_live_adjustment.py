@@ -111,6 +111,7 @@ def test_an_application_that_says_so_is_changed_without_being_asked(cluster: Fau
         move = cluster.client.jobs.get(job).move
         return move is not None and (move.task, move.source, move.state) == (task, away, "done")
 
+    wait_for(lambda: cluster.client.jobs.get(job).last_look is not None, "the first look, as it began", ASKED_S)
     slow_down(cluster, before)
     wait_for(lambda: moved("detect-0", before), "the detector has moved by itself", ASKED_S)
     view = cluster.client.jobs.get(job)
