@@ -111,9 +111,9 @@ def test_an_application_that_says_so_is_changed_without_being_asked(cluster: Fau
         move = cluster.client.jobs.get(job).move
         return move is not None and (move.task, move.source, move.state) == (task, away, "done")
 
-    wait_for(lambda: cluster.client.jobs.get(job).last_look is not None, "the first look, as it began", ASKED_S)
+    wait_for(lambda: cluster.client.jobs.get(job).last_look is not None, "the first look, as it began", 2 * ASKED_S)
     slow_down(cluster, before)
-    wait_for(lambda: moved("detect-0", before), "the detector has moved by itself", ASKED_S)
+    wait_for(lambda: moved("detect-0", before), "the detector has moved by itself", 2 * ASKED_S)
     view = cluster.client.jobs.get(job)
     assert view.move is not None
     assert view.move.why is not None
@@ -125,7 +125,7 @@ def test_an_application_that_says_so_is_changed_without_being_asked(cluster: Fau
 
     slow_down(cluster, None)
     cluster.client.jobs.place_user(job, "cam", node=before)  # where the detector has left room
-    wait_for(lambda: moved("camera-0", "n1"), "the camera has followed its user", ASKED_S)
+    wait_for(lambda: moved("camera-0", "n1"), "the camera has followed its user", 2 * ASKED_S)
     view = cluster.client.jobs.get(job)
     assert place(view, "camera-0") == before
     print(view.move, view.last_look, sep="\n")
