@@ -41,7 +41,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
     away = tx.session.get(AwayRow, row.id)
-    moves = latest_moves(tx, row.id)
+    moves = latest_moves(tx, row.id) if row.restart.scope == "task" else []  # no other's tasks move one by one
     split = tx.session.get(SplitRow, row.id) if row.spec.regions else None
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
@@ -57,7 +57,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
         move=moves[0] if moves else None,
         moves=moves,
-        last_look=last_look(tx, row.id),
+        last_look=last_look(tx, row.id) if row.adjusts else None,
         energy=energy_of_job(tx, row.id),
         work_error=learned_error(tx, row),
     )
