@@ -9,7 +9,7 @@ from applications import inspection_file, street, street_links
 from cluster_state import NOW, job, node, view_of, wire
 
 from ces_common.jobfile import Restart
-from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal, AdjustmentQuery
+from ces_common.messages.adjustments import MOST_MOVES, AdjustmentProposal, AdjustmentQuery, ProposedMove
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, LinkRecord, Moving, NodeRecord
 from ces_common.states import AllocationState, JobState
 from ces_common.task_move import MoveState
@@ -94,11 +94,17 @@ def test_without_moves_nothing_ends_it() -> None:
 SLOW = street_links(gate=20_000)
 
 
+def only_move(told: AdjustmentProposal) -> ProposedMove:
+    assert told.adjustment is not None
+    (move,) = told.adjustment.moves
+    return move
+
+
 def test_what_moves_of_the_hour_took_is_not_in_the_budget_any_more() -> None:
     """The move takes 300 requests; one that did not pay counts double."""
     record = running()
     offer = offered(record, links=SLOW)
-    (move,) = proposed(record, offer).adjustment.moves  # type: ignore[union-attr]
+    move = only_move(proposed(record, offer))
     assert move.requests == 300
     past = [{"ago_s": 600, "requests": 100, "paid": False}]
     assert proposed(record, offer, terms={"budget": 500}, past=past).adjustment is not None
@@ -111,7 +117,7 @@ def test_the_reserve_and_the_time_after_a_move_are_for_broken_limits() -> None:
     """A faster node is worth a move while nothing is broken, and only then the terms forbid it."""
     record = running()
     offer = offered(record, nodes=street(gate1=1.0, rack1=8.0))
-    (move,) = proposed(record, offer).adjustment.moves  # type: ignore[union-attr]
+    move = only_move(proposed(record, offer))
     assert (proposed(record, offer).broken, move.requests) == ([], 300)
     assert proposed(record, offer, terms={"budget": 400, "reserve": 101}).adjustment is None
     past = [{"ago_s": 119, "requests": 0, "paid": None}]

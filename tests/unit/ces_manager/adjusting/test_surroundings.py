@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,12 +15,12 @@ PLACE = Place(1, {"w-0": "a", "w-1": "b"}, {("w-0", "w-1"): (10, ("a", "b"))}, {
 SEEN = Seen(AROUND, PLACE)
 
 
-def link(*hop: str, capacity: int = 100, delay: int = 2000) -> Surroundings:
-    return replace(AROUND, links={**AROUND.links, tuple(hop): LinkSeen(capacity, delay)})  # type: ignore[dict-item]
+def link(src: str, dst: str, capacity: int = 100, delay: int = 2000) -> Surroundings:
+    return replace(AROUND, links={**AROUND.links, (src, dst): LinkSeen(capacity, delay)})
 
 
-def node(name: str, **more: object) -> Surroundings:
-    return replace(AROUND, nodes={**AROUND.nodes, name: replace(NODE, **more)})  # type: ignore[arg-type]
+def node(name: str, open: bool = True, speeds: Mapping[str, float] = NODE.speeds) -> Surroundings:
+    return replace(AROUND, nodes={**AROUND.nodes, name: NodeSeen(open, speeds)})
 
 
 @pytest.mark.parametrize(
