@@ -310,7 +310,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
         ("a log", f"{A}.runtimes.log_file.LIMIT", size, "the middle is dropped, and a line says so"),
         ("a line that is read as progress", f"{A}.logs.LINE_LIMIT", size, "not read as progress"),
-        ("a piece of a log in one answer", f"{C}.messages.queries.MAX_LOG", size, "comes in several"),
+        ("a piece of a log in one answer", f"{C}.messages.agent_queries.MAX_LOG", size, "comes in several"),
         ("a line of a log that waits for its end", f"{M}.api.logs.LONGEST_LINE", number, "passed on in pieces"),
         ("connections of one reader of data", f"{A}.inputs.server.MAX_EACH", number, "503 with `Retry-After`"),
         ("connections of all readers of data", f"{A}.inputs.server.MAX_TOTAL", number, "503, but for a reader's first"),

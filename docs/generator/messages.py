@@ -8,6 +8,7 @@ from types import ModuleType
 from ces_common import subjects
 from ces_common.messages import (
     adjustments,
+    agent_queries,
     checkpoints,
     confinement,
     decompositions,
@@ -137,9 +138,9 @@ def _listeners(subject: str) -> list[str]:
 def _queries() -> str:
     rows = [
         (subjects.heartbeat(NODE), "agent", "manager", reports.Heartbeat, reports.LeaseGrant),
-        (subjects.renewal(NODE), "agent", "manager", queries.CredentialQuery, queries.Credential),
+        (subjects.renewal(NODE), "agent", "manager", agent_queries.CredentialQuery, agent_queries.Credential),
         (subjects.secrets(NODE), "agent", "manager", secrets.SecretsQuery, secrets.TaskSecrets),
-        (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
+        (subjects.rpc("manager", "snapshot"), "every service", "manager", records.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "move"), "manager", "scheduler", moves.MoveQuery, moves.MoveAnswer),
         (
@@ -158,8 +159,8 @@ def _queries() -> str:
             decompositions.DecompositionQuery,
             decompositions.DecompositionAnswer,
         ),
-        (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
-        (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
+        (subjects.agent_rpc(NODE, "logs"), "manager", "agent", agent_queries.LogQuery, agent_queries.LogAnswer),
+        (subjects.agent_rpc(NODE, "probe"), "manager", "agent", agent_queries.LinkProbe, agent_queries.LinkProbed),
         (subjects.spans(NODE), "agent", "manager", traces.SpanBatch, None),
         (subjects.rpc("manager", "spans"), "every service", "manager", traces.SpanBatch, None),
     ]
@@ -181,6 +182,7 @@ def models() -> list[type[Message]]:
         reports,
         confinement,
         checkpoints,
+        agent_queries,
         queries,
         policies,
         decompositions,

@@ -12,7 +12,7 @@ from manager_world import World, ring
 
 from ces_common.messages.confinement import Confinement, ConfinementReport
 from ces_common.messages.membership import JoinRequest, JoinTokenRequest
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_manager.jobs.job_views import job_view
 from ces_manager.measurements import Measurements
 from ces_manager.nodes import confinements

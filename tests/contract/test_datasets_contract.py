@@ -10,7 +10,7 @@ from sqlalchemy.engine import URL
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.plans import FlowPlan, PlanProposed
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.messages.reports import DataReport
 from ces_manager.errors import Invalid
 from ces_manager.jobs import admission

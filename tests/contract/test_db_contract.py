@@ -31,7 +31,7 @@ from ces_common.db.tables import (
     ReservationRow,
 )
 from ces_common.messages.events import TopologyChanged, parse_event
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.states import AllocationState, JobState
 from ces_manager.nodes.revocation import revoked_keys
 from ces_manager.retention import Cutoffs, has_aged, prune

@@ -11,8 +11,7 @@ from ces_common.db.tables import EventRow
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import LinkChanged, parse_event
 from ces_common.messages.membership import JoinRequest, JoinTokenRequest
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import LinkRecord
+from ces_common.messages.records import LinkRecord, SnapshotQuery
 from ces_common.messages.reports import LinkReport, LinkStatus
 from ces_common.shares import reservable
 from ces_manager.errors import NotFound

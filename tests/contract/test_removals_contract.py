@@ -15,8 +15,7 @@ from sqlalchemy import select, update
 
 from ces_common.db import WriteTx
 from ces_common.db.tables import EventRow, RemovalRow
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import Snapshot
+from ces_common.messages.records import Snapshot, SnapshotQuery
 from ces_common.state_view import StateView
 from ces_manager import retention
 

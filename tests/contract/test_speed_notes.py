@@ -12,7 +12,7 @@ from meshed_world import meshed_world
 from speed_readings import kept, note, reading
 from sqlalchemy.engine import URL
 
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from dataplane_row import MBIT, Row, ip, row_of, tc
 from namespace_traffic import reaches
 
-from ces_common.messages.queries import LinkProbe
+from ces_common.messages.agent_queries import LinkProbe
 from ces_common.messages.reports import LinkStatus
 from ces_edge_agent.ports import DataPlaneError
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from waiting import wait_for
 
 from ces_common.db import UNAVAILABLE, UnitOfWork, new_engine
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.states import JobState
 
 pytestmark = pytest.mark.needs("postgres-pair")

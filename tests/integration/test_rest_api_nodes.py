@@ -11,7 +11,7 @@ from rest_api import Api, join, say, signed
 
 from ces_common import subjects
 from ces_common.bus.port import BusUnavailable, Message, RemoteError
-from ces_common.messages.queries import LinkProbe, LinkProbed
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import Heartbeat
 from ces_common.messages.scores import Measurement, ScoreReport
 from ces_common.natsauth import UserKey, new_user_key

@@ -20,7 +20,7 @@ from ces_common.db.outbox import mark_published, unpublished_events
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import parse_event
 from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionProposed
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters
 from ces_manager.jobs import commands

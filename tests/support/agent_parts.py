@@ -7,8 +7,8 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker, Endpoint
-from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.service import Hint
 from ces_edge_agent.lease import Clocks

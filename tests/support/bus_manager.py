@@ -13,8 +13,15 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery, Message
 from ces_common.messages.base import Message as Model
 from ces_common.messages.events import CloudEvent, new_event, parse_event
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord, Snapshot, Topology
+from ces_common.messages.records import (
+    JobRecord,
+    LinkRecord,
+    MediumRecord,
+    NodeRecord,
+    Snapshot,
+    SnapshotQuery,
+    Topology,
+)
 
 PATIENCE_S = 60.0
 

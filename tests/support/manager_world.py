@@ -30,8 +30,7 @@ from ces_common.messages.plans import (
     RevisionProposed,
     Victim,
 )
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import JobRecord, Snapshot
+from ces_common.messages.records import JobRecord, Snapshot, SnapshotQuery
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState

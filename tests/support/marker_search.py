@@ -17,7 +17,7 @@ from waiting import wait_for
 
 from ces_common import subjects
 from ces_common.bus import NatsBus
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.natsauth import read_credentials
 
 

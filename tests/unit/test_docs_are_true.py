@@ -74,6 +74,7 @@ BOUNDED = (
     "quantities",
     "messages.api",
     "messages.bounds",
+    "messages.agent_queries",
     "messages.queries",
     "messages.reports",
 )

@@ -99,19 +99,22 @@ def test_a_service_says_which_settings_it_reads_and_what_is_wrong_and_starts_not
 
 
 def test_a_service_seldom_looks_for_garbage_in_what_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, bool]] = []
 
     async def main(settings: ServiceSettings, stop: asyncio.Event) -> None:
-        found.append((gc.get_threshold()[0], gc.get_freeze_count()))
+        found.append((gc.get_threshold()[0], gc.get_freeze_count(), gc.isenabled()))
 
     monkeypatch.setattr(sys, "argv", ["ces_any"])
     monkeypatch.setattr("ces_common.service.configure_logging", lambda *_: None)
     before = gc.get_threshold()
+    gc.disable()
     try:
         run_service("any", ServiceSettings, main)
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-    ((threshold, frozen),) = found
+        gc.enable()
+    ((threshold, frozen, looks),) = found
+    assert looks
     assert threshold == COLLECT_AFTER > before[0]
     assert frozen > 0

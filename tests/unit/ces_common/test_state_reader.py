@@ -13,8 +13,7 @@ from waiting import until
 from ces_common import subjects
 from ces_common.bus.port import BusUnavailable, Callback, Message, RemoteError, RequestTimeout
 from ces_common.messages.events import CloudEvent, NodeChanged, new_event
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import Snapshot
+from ces_common.messages.records import Snapshot, SnapshotQuery
 from ces_common.state_reader import LARGE, LONGEST_ANSWER_S, StateReader
 
 

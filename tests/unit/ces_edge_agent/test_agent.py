@@ -14,9 +14,9 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import AccessRefused, Callback, RemoteError
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.energy import EnergyReport
-from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
     LinkKeys,
     LinkReport,

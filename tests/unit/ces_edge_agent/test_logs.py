@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ces_common.messages.queries import LogAnswer, LogQuery
+from ces_common.messages.agent_queries import LogAnswer, LogQuery
 from ces_common.messages.reports import Progress, WorkerStatus
 from ces_edge_agent.logs import LINE_LIMIT, READ_LIMIT, ProgressReader, answer_log, progress_of
 from ces_edge_agent.runtimes.log_file import LogFile

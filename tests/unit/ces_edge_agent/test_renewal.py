@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ces_common import subjects
 from ces_common.bus.port import Callback, NoResponder
-from ces_common.messages.queries import Credential, CredentialQuery
+from ces_common.messages.agent_queries import Credential, CredentialQuery
 from ces_common.natsauth import Credentials, UserKey, init_trust, issue_user, new_user_key
 from ces_common.tls.pins import trusting
 from ces_edge_agent.enrolment import Membership

@@ -10,7 +10,7 @@ from region_worlds import Region
 from waiting import until
 
 from ces_common.bus.port import Message, RemoteError
-from ces_common.messages.queries import LogAnswer
+from ces_common.messages.agent_queries import LogAnswer
 from ces_common.messages.regions import (
     AwayJob,
     AwayJobs,

@@ -14,6 +14,7 @@ from waiting import until
 
 from ces_common.bus.port import Message, RemoteError
 from ces_common.jobfile import JobFile
+from ces_common.messages.pieces import Piece, Place, TaskPlace
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.regions import Border, OfferedJob, Refusal, Room
 from ces_common.messages.split import (
@@ -26,10 +27,7 @@ from ces_common.messages.split import (
     PartReports,
     PartsToAsk,
     PartToAsk,
-    Piece,
-    Place,
     SplitDecision,
-    TaskPlace,
 )
 from ces_common.messages.split_queries import SplitAnswer
 from ces_federation import split_home as split_home_module

@@ -14,6 +14,7 @@ from region_worlds import Region, block
 from waiting import until
 
 from ces_common.jobfile import JobFile
+from ces_common.messages.pieces import Place
 from ces_common.messages.regions import Gateway
 from ces_common.messages.split import (
     BorderSetups,
@@ -25,7 +26,6 @@ from ces_common.messages.split import (
     PartHold,
     PartHoldQuery,
     PartQuery,
-    Place,
     RemotePart,
 )
 from ces_federation.border_links import setups

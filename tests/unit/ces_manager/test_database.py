@@ -15,7 +15,7 @@ from sqlalchemy.exc import DataError, OperationalError
 
 from ces_common.bus.port import RemoteError
 from ces_common.db import UnitOfWork
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.messages.reports import Heartbeat
 from ces_manager.access.identities import Identities
 from ces_manager.api.app import make_app

@@ -9,8 +9,8 @@ from cluster_state import MBIT, job, node, view_of, wire
 
 from ces_common.jobfile import Flow
 from ces_common.messages.desired import FlowClass, PeerRoute, PolicyRoute
+from ces_common.messages.pieces import Part
 from ces_common.messages.records import JobRecord
-from ces_common.messages.split import Part
 from ces_common.shares import return_rate
 from ces_common.states import JobState
 from ces_network_ctl.desired_network import Planner

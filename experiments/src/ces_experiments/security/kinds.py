@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ces_common import subjects
+from ces_common.messages.agent_queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.base import Message
 from ces_common.messages.checkpoints import CheckpointReport
 from ces_common.messages.confinement import ConfinementReport
-from ces_common.messages.queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.reports import Applied, DataReport, Heartbeat, LinkReport, Progress, Status
 from ces_common.messages.scores import ScoreReport
 from ces_common.messages.secrets import SecretsQuery

@@ -89,6 +89,7 @@ def collect_seldom() -> None:
     snapshot."""
     gc.freeze()  # what was imported stays
     gc.set_threshold(COLLECT_AFTER)
+    gc.enable()  # services turn it off while they import
 
 
 async def _until_told(settings: S, main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:

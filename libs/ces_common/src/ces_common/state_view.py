@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ces_common.change_log import ChangeLog
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import JobRecord, NodeRecord, Snapshot, Topology
+from ces_common.messages.records import JobRecord, NodeRecord, Snapshot, SnapshotQuery, Topology
 from ces_common.states import JOB_OVER
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
+
+LinkState = Literal["up", "down"]
 
 
 class JobState(StrEnum):

@@ -15,10 +15,10 @@ import structlog
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, BusUnavailable, Message, RemoteError, backoff_s
+from ces_common.messages.agent_queries import LogQuery
 from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
-from ces_common.messages.queries import LogQuery
 from ces_common.messages.reports import OTHER_MACHINE, LeaseGrant, LinkReport, LinkStatus
 from ces_common.repetition import Repetition
 from ces_common.service import Hint

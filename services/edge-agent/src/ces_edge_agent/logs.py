@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from pydantic_core import from_json
 
+from ces_common.messages.agent_queries import LogAnswer, LogQuery
 from ces_common.messages.desired import DesiredWorker
-from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.reports import Progress, WorkerStatus
 from ces_edge_agent.ports import LogStore
 from ces_edge_agent.reconcilers.actions import ALIVE

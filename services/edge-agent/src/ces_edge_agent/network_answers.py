@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from ces_common.bus.port import Message, RemoteError
-from ces_common.messages.queries import LinkProbe
+from ces_common.messages.agent_queries import LinkProbe
 from ces_edge_agent.ports import DataPlaneError, Network
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO, Protocol
 
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
-from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
 from ces_common.service import Hint
 from ces_edge_agent.checkpoints.archive import Packed

@@ -12,8 +12,8 @@ import structlog
 
 from ces_common import subjects
 from ces_common.bus.port import BusError, Callback
+from ces_common.messages.agent_queries import Credential, CredentialQuery
 from ces_common.messages.membership import RenewRequest
-from ces_common.messages.queries import Credential, CredentialQuery
 from ces_common.natsauth import SIGNATURE, Credentials, signature_of
 from ces_common.natsauth.jwt import claims_of
 from ces_common.natsauth.keys import public_key

@@ -11,8 +11,8 @@ import structlog
 from ces_common.bus.port import BusError
 from ces_common.fault_points import fault_point
 from ces_common.jobfile import ANY_REGION
+from ces_common.messages.agent_queries import LogAnswer
 from ces_common.messages.api import JobFlowsView
-from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
     MAX_FOUND,
     MAX_JOBS,

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from ces_common.bus.port import RemoteError
 from ces_common.jobfile import JobFile
+from ces_common.messages.agent_queries import LogAnswer
 from ces_common.messages.api import JobFlowsView
-from ces_common.messages.queries import LogAnswer
 from ces_common.messages.regions import (
     Bid,
     BidAnswer,

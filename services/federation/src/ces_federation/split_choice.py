@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ces_common.jobfile import ANY_REGION, JobFile
+from ces_common.messages.pieces import Crossing, Piece
 from ces_common.messages.regions import Border, Room, Totals
-from ces_common.messages.split import Crossing, Piece
 from ces_common.messages.split_queries import BorderRoom, RegionRoom, SplitAnswer, SplitQuery
 from ces_federation.choice import Need, need_of
 

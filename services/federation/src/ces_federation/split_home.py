@@ -18,6 +18,7 @@ from prometheus_client import Counter
 from ces_common.bus.port import BusError
 from ces_common.fault_points import fault_point
 from ces_common.messages.base import Message
+from ces_common.messages.pieces import Piece, Place
 from ces_common.messages.regions import HOLD_S, SILENT_S, OfferedJob, Refusal, Totals
 from ces_common.messages.split import (
     PartAnswer,
@@ -29,8 +30,6 @@ from ces_common.messages.split import (
     PartState,
     PartsToAsk,
     PartToAsk,
-    Piece,
-    Place,
     RemotePart,
     SplitDecision,
 )

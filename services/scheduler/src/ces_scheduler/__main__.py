@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":
+    gc.disable()  # what is imported stays: run_service looks for garbage from then on
+
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

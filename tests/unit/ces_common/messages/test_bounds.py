@@ -12,8 +12,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ces_common import jobfile, queuefile
 from ces_common.messages import api, desired, events, queries, records, reports
+from ces_common.messages.agent_queries import LinkProbed, LogAnswer
 from ces_common.messages.base import Message
-from ces_common.messages.queries import LinkProbed, LogAnswer
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_core.model import instance
 from ces_testbed import topology

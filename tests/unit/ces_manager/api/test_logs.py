@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from ces_common.messages.queries import LogAnswer, LogQuery
+from ces_common.messages.agent_queries import LogAnswer, LogQuery
 from ces_common.states import JobState
 from ces_manager.api import logs
 from ces_manager.api.context import Context

@@ -7,7 +7,7 @@ from manager_world import World, full_mesh, ring
 from sqlalchemy import update
 
 from ces_common.db.tables import ClusterRow, JobRow
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.state_view import StateView
 from ces_manager.nodes import operations
 

@@ -9,7 +9,7 @@ import pytest
 
 from ces_common import subjects
 from ces_common.bus.port import BusError
-from ces_common.messages.queries import LinkProbed
+from ces_common.messages.agent_queries import LinkProbed
 from ces_manager.network.prober import Ends, Prober, capacity_found
 
 MBIT = 1_000_000

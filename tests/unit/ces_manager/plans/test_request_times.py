@@ -14,7 +14,7 @@ from ces_common.db.tables import JobRow
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.plans import PlanProposed
 from ces_common.messages.profiles import NodeProfile, Position
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.messages.scores import Measurement, ScoreReport
 from ces_manager.errors import Conflict, Invalid
 from ces_manager.nodes import scores

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 from manager_world import START, World, ring
 
+from ces_common.messages.pieces import Piece
 from ces_common.messages.region_holds import HoldList
 from ces_common.messages.regions import HOLD_S, Decision, GuestJobQuery, HoldQuery, RemoteStatus, Reported
-from ces_common.messages.split import PartAnswer, PartHoldQuery, PartReport, PartState, Piece, SplitDecision
+from ces_common.messages.split import PartAnswer, PartHoldQuery, PartReport, PartState, SplitDecision
 from ces_common.queuefile import QueueFile
 from ces_manager.jobs.job_views import job_view
 from ces_manager.measurements import Measurements

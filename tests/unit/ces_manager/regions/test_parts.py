@@ -8,20 +8,11 @@ from manager_world import World, full_mesh, ring
 
 from ces_common.messages.events import PlanRefused, Reason
 from ces_common.messages.membership import JoinRequest
+from ces_common.messages.pieces import Part, Piece, Place
 from ces_common.messages.plans import FlowPlan, PlanProposed
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.messages.regions import HOLD_S, Border
-from ces_common.messages.split import (
-    BorderSetup,
-    FarEnd,
-    Part,
-    PartAnswer,
-    PartCommitQuery,
-    PartHoldQuery,
-    PartQuery,
-    Piece,
-    Place,
-)
+from ces_common.messages.split import BorderSetup, FarEnd, PartAnswer, PartCommitQuery, PartHoldQuery, PartQuery
 from ces_common.names import border_node
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState

@@ -6,8 +6,9 @@ import pytest
 from manager_world import World, ring
 
 from ces_common.db.region_tables import SplitRow
+from ces_common.messages.pieces import Place
 from ces_common.messages.regions import SILENT_S, RemoteStatus
-from ces_common.messages.split import PartAnswer, PartReport, PartState, PartToAsk, Place, SplitDecision
+from ces_common.messages.split import PartAnswer, PartReport, PartState, PartToAsk, SplitDecision
 from ces_common.states import JobState
 from ces_manager.jobs import job_views
 from ces_manager.measurements import Measurements

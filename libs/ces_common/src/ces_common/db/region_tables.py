@@ -9,7 +9,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from ces_common.db.tables import ID, Base
 from ces_common.db.types import Json, UtcTime
-from ces_common.messages.split import PartState, Place
+from ces_common.messages.pieces import Place
+from ces_common.messages.split import PartState
 
 
 class AwayRow(Base):

@@ -28,11 +28,11 @@ from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
 from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.pieces import Part
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.scores import Measured
 from ces_common.messages.speeds import JobSpeeds
-from ces_common.messages.split import Part
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)

@@ -24,12 +24,11 @@ from ces_common.messages.moves import MoveView
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.queries import PlanAnswer
-from ces_common.messages.records import LinkState
 from ces_common.messages.scores import NodeScores
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.quantities import Bandwidth, Latency
 from ces_common.shares import LinkKind
-from ces_common.states import AllocationState, JobState
+from ces_common.states import AllocationState, JobState, LinkState
 
 T = TypeVar("T")
 MAX_LINKS = 65536  # in a topology file

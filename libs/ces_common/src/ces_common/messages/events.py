@@ -34,11 +34,10 @@ from ces_common.messages.plans import (
     RevisionProposed,
     RevisionRejected,
 )
-from ces_common.messages.records import LinkState
 from ces_common.messages.secrets import SecretChanged
 from ces_common.messages.traces import Traceparent
 from ces_common.messages.users import UserMoved
-from ces_common.states import AllocationState, JobState
+from ces_common.states import AllocationState, JobState, LinkState
 
 D = TypeVar("D", bound=Message)
 

@@ -14,21 +14,19 @@ from ces_common.deadline import JobDeadline
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
+from ces_common.messages.bounds import Count, ExitCode, Id, Number, Port, Small
 from ces_common.messages.cards import Card
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.pieces import Part
 from ces_common.messages.profiles import NodeProfile
 from ces_common.messages.speeds import JobSpeeds
-from ces_common.messages.split import Part
 from ces_common.runtime import RuntimeKind
 from ces_common.self_adjustment import SelfAdjustment
 from ces_common.shares import LinkKind, usable
-from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
+from ces_common.states import ALLOCATION_OVER, AllocationState, JobState, LinkState
 from ces_common.task_move import MoveState
-
-LinkState = Literal["up", "down"]
 
 
 class NodeRecord(Message):
@@ -255,6 +253,15 @@ class JobRecord(Message):
     def released(self) -> bool:
         """Whether nothing of it holds capacity any more."""
         return all(allocation.over for allocation in self.allocations)
+
+
+class SnapshotQuery(Message):
+    """Ask the manager for what changed after ``since`` in database ``epoch``; 0 asks for everything. ``removals``:
+    whether the asker understands removals; services of former releases do not, and are told everything after one."""
+
+    since: Count = 0
+    epoch: Id = ""
+    removals: bool = False
 
 
 class Snapshot(Message):

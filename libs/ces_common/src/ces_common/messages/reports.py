@@ -24,7 +24,7 @@ from ces_common.messages.bounds import (
     TunnelKey,
 )
 from ces_common.messages.energy import EnergyReport
-from ces_common.messages.records import LinkState
+from ces_common.states import LinkState
 
 MAX_HEARTBEAT = 256 * 1024  # bytes
 MAX_OFFERED = 1024  # datasets

@@ -17,7 +17,6 @@ from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 Floats = NDArray[np.float64]
 EXPONENT: Final = 0.8
@@ -169,7 +168,7 @@ def fitted(measured: Sequence[Measurement], prior: SpeedModel = POWER) -> SpeedM
     rows = (weights / seconds)[:, None] * _terms(sizes) * scales
     try:
         expected = factor * _parts(prior, measured) / scales
-        found: Floats = nnls(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))[0]
+        found = _least_squares(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))
     except (RuntimeError, ValueError):  # it found no end, or nothing finite: speeds that no program has, side by side
         return Scaled(prior, 1.0 / factor)
     fixed, shared, added = (float(each) for each in found * scales)
@@ -186,5 +185,12 @@ def _parts(prior: SpeedModel, measured: Sequence[Measurement]) -> Floats:
     """A prior's three parts in seconds, as they fit it around the sizes that were measured."""
     around = sorted({1, *(each.size for each in measured), 2 * max(each.size for each in measured)})
     rates = np.array([prior.rate(size) for size in around])
-    parts: Floats = nnls(_terms(np.array(around, float)) * rates[:, None], np.ones(len(around)))[0]
-    return parts
+    return _least_squares(_terms(np.array(around, float)) * rates[:, None], np.ones(len(around)))
+
+
+def _least_squares(rows: Floats, wanted: Floats) -> Floats:
+    """The factors, none below 0, by which ``rows`` add up to what is nearest to ``wanted``."""
+    from scipy.optimize import nnls  # takes a quarter of a second, and most clusters have no malleable job
+
+    found: Floats = nnls(rows, wanted)[0]
+    return found

@@ -8,7 +8,6 @@ from ces_core.model.lru import LruCache
 from ces_core.model.problem import Problem
 from ces_core.model.topology import Topology
 from ces_core.network.graph import Network
-from ces_core.network.least_delay import LeastDelayPaths
 from ces_core.network.path_table import PathTable
 
 KEPT_DELAYS = 4
@@ -41,6 +40,8 @@ def paths_for(problem: Problem) -> PathTable:
     topology, k = problem.cluster.topology, problem.paths
     if problem.path_metric == "hops" or k is None:
         return paths_of(topology, k)
+    from ces_core.network.least_delay import LeastDelayPaths  # with networkx, which takes long to import
+
     profile = problem.cluster.profile
     delays = np.zeros(len(topology.link_src)) if profile is None else profile.delay_ms
     kept: LruCache[tuple[int, bytes], LeastDelayPaths]

@@ -6,8 +6,8 @@ import asyncio
 import socket
 from collections.abc import Hashable
 
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.desired import DesiredNetwork
-from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.service import Hint
 from ces_edge_agent.dataplane.listener import open_connection, open_listener

@@ -14,8 +14,8 @@ from typing import TypeVar
 import structlog
 
 from ces_common.fault_points import fault_point
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.desired import DesiredNetwork
-from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.names import DATA_PLANE
 from ces_edge_agent.dataplane.links.probe import LinkProber

@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse
 from ces_common import subjects
 from ces_common.bus.port import RemoteError
 from ces_common.db import WriteTx
+from ces_common.messages.agent_queries import Credential
 from ces_common.messages.api import (
     LinkProbeRequest,
     LinkProbeView,
@@ -31,7 +32,6 @@ from ces_common.messages.membership import (
     RenewRequest,
 )
 from ces_common.messages.owner_calendar import CalendarRequest
-from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
 from ces_common.natsauth.signed_requests import Purpose
 from ces_manager.api.auth import AUDITED, OPERATOR, VIEWER, identity_of

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, BusError, RemoteError
+from ces_common.messages.agent_queries import LogAnswer, LogQuery
 from ces_common.messages.api import TaskView
 from ces_common.messages.base import Message
-from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.regions import AwayLogQuery, Decision
 from ces_common.messages.split import PartState
 from ces_common.states import JOB_OVER

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ces_common.jobfile import Flow, JobFile, Task
-from ces_common.messages.split import Part, Piece
+from ces_common.messages.pieces import Part, Piece
 from ces_manager.errors import Invalid
 
 

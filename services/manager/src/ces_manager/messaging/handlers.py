@@ -23,7 +23,7 @@ from ces_common.messages.events import (
     parse_event,
 )
 from ces_common.messages.plans import CpuProposed, PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
-from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.messages.scores import ScoreReport
 from ces_common.queuefile import QueueFile

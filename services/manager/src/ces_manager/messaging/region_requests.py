@@ -14,8 +14,9 @@ from ces_common.bus.port import LARGEST_REQUEST, Bus, BusError, Message, RemoteE
 from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.fault_points import fault_point
+from ces_common.messages.agent_queries import LogAnswer, LogQuery
 from ces_common.messages.base import Message as Wire
-from ces_common.messages.queries import LogAnswer, LogQuery, PlanAnswer, PlanQuery
+from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.regions import (
     AwayJobs,
     AwayQuery,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, Message, RemoteError
-from ces_common.messages.queries import Credential, CredentialQuery
+from ces_common.messages.agent_queries import Credential, CredentialQuery
 from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden, Invalid

@@ -7,8 +7,15 @@ from sqlalchemy.orm import undefer_group
 
 from ces_common.db.tables import EXPANDED, JOB, NODE, JobRow, LinkRow, MediumRow, NodeRow, RemovalRow
 from ces_common.db.uow import ReadTx
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord, Snapshot, Topology
+from ces_common.messages.records import (
+    JobRecord,
+    LinkRecord,
+    MediumRecord,
+    NodeRecord,
+    Snapshot,
+    SnapshotQuery,
+    Topology,
+)
 from ces_common.scores import speeds_of
 from ces_manager.jobs.records import job_records
 

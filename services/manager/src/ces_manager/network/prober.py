@@ -11,8 +11,8 @@ from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, Bus, RemoteError
 from ces_common.db import ReadTx
 from ces_common.db.tables import LinkRow, NodeRow
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.api import LinkProbeView
-from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_manager.database import Database
 from ces_manager.errors import Conflict, NotFound
 from ces_manager.network import link_states

@@ -14,17 +14,9 @@ from ces_common.db.region_tables import PartRow
 from ces_common.db.tables import JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import PartCommitted
+from ces_common.messages.pieces import Piece, Place, TaskPlace
 from ces_common.messages.regions import HOLD_S, MAX_FOUND, GuestFile, PartTry, RemoteStatus
-from ces_common.messages.split import (
-    PartAnswer,
-    PartCommitQuery,
-    PartHoldQuery,
-    PartId,
-    PartQuery,
-    Piece,
-    Place,
-    TaskPlace,
-)
+from ces_common.messages.split import PartAnswer, PartCommitQuery, PartHoldQuery, PartId, PartQuery
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager.errors import Invalid

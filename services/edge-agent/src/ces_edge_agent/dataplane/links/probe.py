@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ces_common.messages.agent_queries import LinkProbe, LinkProbed
 from ces_common.messages.desired import LinkDevice
-from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_edge_agent.dataplane.links.watch import LinkWatch
 from ces_edge_agent.dataplane.netlink.kernel import Kernel
 from ces_edge_agent.dataplane.netlink.namespace import in_namespace
