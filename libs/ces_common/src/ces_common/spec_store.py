@@ -55,7 +55,7 @@ def only_less(old: W, new: W) -> bool:
         if not isinstance(now, list):
             if then != now:
                 return False
-        elif not {id(each) for each in now} <= {id(each) for each in then}:
+        elif len(now) > len(then) or not {id(each) for each in now} <= {id(each) for each in then}:
             return False
     return True
 

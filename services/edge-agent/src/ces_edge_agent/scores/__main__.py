@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     lowest_priority()
     runs = runs_on(core_types(os.sched_getaffinity(0)), [kind for kind in KINDS if installed(kind)])
-    window = window_s(len(runs))
+    window = window_s(sum(run.kind != "disk" for run in runs))
     for run in runs:
         needs_s = PATIENCE_S if run.kind == "disk" else lasts_s(window)
         if time.monotonic() + needs_s > ends:
