@@ -66,6 +66,10 @@ class PlacementSimulation(Simulation[Slots]):
         view = self.view(i)
         return view, state_of(view, self.slots, i), episode_of(view, self.slots, i)
 
+    def observed(self, rows: IntArray) -> tuple[NDArray[np.generic], ...]:
+        """What a network takes for these slots: nodes, context and mask, one row of each array for each slot."""
+        return self.slots.nodes[rows], self.slots.context[rows], self.slots.mask[rows].astype(np.float32)
+
     def _start(self, pool: Pool) -> None:
         _start(pool, self.slots, self._scratch)
 
