@@ -14,7 +14,6 @@ from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-import torch
 import typer
 from rich.progress import Progress
 
@@ -31,6 +30,7 @@ from ces_rl.envs.placement.env import ENCODERS, Placement, PlacementSettings
 from ces_rl.envs.placement.evaluation import Scorer, Simulate, best_drawn, played, scorer_of
 from ces_rl.envs.placement.simulation import PlacementSimulation
 from ces_rl.envs.simulation import SlotSize
+from ces_rl.needs import torch
 from ces_rl.problems.data import TOPOLOGY_SEED
 from ces_rl.problems.pool import Pool
 from ces_rl.problems.source import Stored, packed

@@ -37,8 +37,9 @@ def outspoken(seed: int = 0) -> Any:
     policy = GraphPolicy(16)
     with torch.no_grad():
         policy.score.weight.mul_(10.0)
-        for messages in policy.rounds:
-            messages.heard.weight.normal_(0.0, 0.5)
+        for name, value in policy.named_parameters():
+            if name.endswith("heard.weight"):
+                value.normal_(0.0, 0.5)
     return policy
 
 

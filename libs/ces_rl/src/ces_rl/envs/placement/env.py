@@ -73,7 +73,7 @@ class Placement(JobEnv):
     """A task after the other gets its node; bandwidth is settled as every solver of CES does."""
 
     Settings = PlacementSettings
-    inputs = INPUTS
+    inputs: tuple[str, ...] = INPUTS
     axes = {name: {1: "count"} for name in ("nodes", "mask", OUTPUT)}
     settings: PlacementSettings
     schema = schema_hash()

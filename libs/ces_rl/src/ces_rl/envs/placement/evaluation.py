@@ -78,9 +78,8 @@ def played(
     while simulation.running.any():
         rows = np.flatnonzero(simulation.running)
         scores = scorer(*simulation.observed(rows))
-        if rng is not None:
-            scores = scores + rng.gumbel(size=scores.shape)
+        noise = 0.0 if rng is None else rng.gumbel(size=scores.shape)
         actions = np.zeros(count, dtype=np.int64)
-        actions[rows] = np.argmax(np.where(slots.mask[rows], scores, -np.inf), axis=1)
+        actions[rows] = np.argmax(np.where(slots.mask[rows], scores + noise, -np.inf), axis=1)
         simulation.step(actions)
     return np.where(slots.status == SUCCESS, slots.score, -np.inf)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ class LinkedSimulation(PlacementSimulation):
         self.neighbours: Neighbours = np.full(seats, -1, dtype=np.int16)
         self._ways = np.full((*seats, 2), -1, dtype=np.int64)
 
-    def observed(self, rows: IntArray) -> tuple[NDArray[np.generic], ...]:
+    def observed(self, rows: IntArray) -> tuple[NDArray[Any], ...]:
         assert self._pool is not None
         found = np.zeros((*self._ways[rows].shape[:3], LINK_WIDTH), dtype=np.float32)
         _look(self._pool, self.slots, rows, self.neighbours, self._ways, found)

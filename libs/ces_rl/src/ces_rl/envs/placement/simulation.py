@@ -9,7 +9,7 @@ task has no node left has failed.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class PlacementSimulation(Simulation[Slots]):
         view = self.view(i)
         return view, state_of(view, self.slots, i), episode_of(view, self.slots, i)
 
-    def observed(self, rows: IntArray) -> tuple[NDArray[np.generic], ...]:
+    def observed(self, rows: IntArray) -> tuple[NDArray[Any], ...]:
         """What a network takes for these slots: nodes, context and mask, one row of each array for each slot."""
         return self.slots.nodes[rows], self.slots.context[rows], self.slots.mask[rows].astype(np.float32)
 
