@@ -87,7 +87,7 @@ def _differences(results: Mapping[str, Any]) -> Grid:
         f"The regret with the {other} encoder less that with the {base} one, seed by seed, ± 95 % confidence: after "
         "the last update, and as a mean over the decisions of the run. Below zero the graph encoder is better."
     )
-    return Grid(title, ["regret", "in the end", f"{other} less in", "over the run", f"{other} less in "], rows)
+    return Grid(title, ["regret", "in the end", "below zero in", "over the run", "below zero in"], rows)
 
 
 def _told(found: Mapping[str, Any]) -> tuple[str, str]:
