@@ -19,6 +19,7 @@ from ces_core.model.problem import FloatArray
 from ces_core.model.topology import IntArray
 from ces_rl.envs.base import Defaults, Scores, VectorEnv
 from ces_rl.envs.jobs import JobEnv, JobSettings, JobVector
+from ces_rl.envs.placement import links
 from ces_rl.envs.placement.simulation import PlacementSimulation
 from ces_rl.envs.simulation import SlotSize
 
@@ -82,8 +83,6 @@ class Placement(JobEnv):
     def __init__(self, settings: PlacementSettings) -> None:
         super().__init__(settings)
         if settings.encoder == "graph":
-            from ces_rl.envs.placement import links
-
             self.schema = links.graph_schema()
             self.inputs = (*INPUTS, *links.INPUTS)
             self.axes = {**Placement.axes, **{name: {1: "count", 2: "most"} for name in links.INPUTS}}
@@ -119,9 +118,7 @@ class Placement(JobEnv):
     def simulation(self, slots: int, size: SlotSize) -> PlacementSimulation:
         """Which observes what the network takes."""
         if self.settings.encoder == "graph":
-            from ces_rl.envs.placement.links import LinkedSimulation
-
-            return LinkedSimulation(slots, size, self.settings.neighbours)
+            return links.LinkedSimulation(slots, size, self.settings.neighbours)
         return PlacementSimulation(slots, size)
 
     def searched(self, policy: nn.Module) -> list[nn.Parameter]:
