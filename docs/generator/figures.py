@@ -17,6 +17,7 @@ from ces_experiments.latency import energy_report
 from ces_experiments.latency import report as latency_report
 from ces_experiments.learned import (
     curves_report,
+    encoders_report,
     generalise_report,
     long_ppo_report,
     pareto_report,
@@ -50,6 +51,7 @@ REPORTS: dict[str, Report] = {
     "pareto": pareto_report.REPORT,
     "warm-start": warm_start_report.REPORT,
     "curves": curves_report.REPORT,
+    "encoders": encoders_report.REPORT,
     "long-ppo": long_ppo_report.REPORT,
     "amounts": amounts_report.REPORT,
     "latency": latency_report.REPORT,

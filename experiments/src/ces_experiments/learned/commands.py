@@ -1,5 +1,8 @@
 """``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves``, ``train-steps``,
-``long-ppo`` and ``evolution``: experiments with learned schedulers. Nothing here needs torch until it is called."""
+``long-ppo``, ``encoders`` and ``evolution``: experiments with learned schedulers.
+
+Nothing here needs torch until it is called.
+"""
 
 from __future__ import annotations
 
@@ -214,6 +217,35 @@ long_ppo = command(
     needs=_torch,
     help="PPO on streams of jobs: what is left to gain in the long run, and what of it several lessons bring.",
 )
+
+encoders = command(
+    "encoders",
+    "learned.encoders:ENCODERS_COMPARED",
+    [
+        Option("nodes", int, 20, "nodes of the random networks", more=options.between(2, 10_000)),
+        Option("degree", float, 4.0, "wires per node, on average", more=options.between(0.1, 100)),
+        options.REGIMES("tight,scarce"),
+        options.TASKS,
+        Option("updates", int, 12, "length of each run", more=options.at_least(1)),
+        Option("episodes", int, 48, "jobs that are placed in each update", more=options.at_least(1)),
+        Option("neighbours", int, 8, "links of a node that the graph encoder looks at", more=options.at_least(1)),
+        Option("gradient_steps", int, 60, "of an update, over all that was judged", more=options.at_least(1)),
+        Option("limit", int, 500, "partial plans that the teacher looks at for a node", more=options.at_least(1)),
+        Option("problems", int, 1000, "jobs to learn on", more=options.between(1, 100_000)),
+        Option("validation", int, 30, "other instances of each regime to evaluate on", more=options.at_least(1)),
+        Option("draws", int, 8, "plans drawn for each of them", more=options.at_least(1)),
+        Option("every", int, 2, "updates from one evaluation to the next", more=options.at_least(1)),
+        Option("runs", int, 5, "with each encoder", more=options.at_least(1)),
+        options.SEED(1, "of the first run; the next has the next"),
+        Option(
+            "shares", str, "0.25,0.5,0.75", "of the regret before learning, that are to be reached",
+            read=options.weights,
+        ),
+        PLOTS,
+    ],
+    needs=_torch,
+    help="The policy with messages over links against the one that pools all nodes: regret by decisions judged.",
+)  # fmt: skip
 
 steps = command(
     "steps",

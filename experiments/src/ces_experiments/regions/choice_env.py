@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,8 +129,8 @@ class RegionChoice(PolicyEnv):
 
     Settings = RegionChoiceSettings
     file = "regions.onnx"
-    inputs: ClassVar[tuple[str, ...]] = INPUTS
-    axes: ClassVar[Mapping[str, Mapping[int, str]]] = {
+    inputs: tuple[str, ...] = INPUTS
+    axes: Mapping[str, Mapping[int, str]] = {
         "regions": {1: "regions"}, "allowed": {1: "regions"}, "scores": {1: "regions"},
     }  # fmt: skip
     schema = schema_hash()

@@ -74,6 +74,8 @@ def ship(
 
     with _errors():
         run = Run.open(folder)
+        if run.env.unasked:
+            raise ValueError(f"{folder} cannot be shipped: {run.env.unasked}")
         card = ship_run(run, out or folder)
     _report(card, out or folder, run.env.file)
 

@@ -153,6 +153,8 @@ def train(
     if not resume and any((folder / name).exists() for name in CHECKPOINTS):
         raise RunExistsError(f"{folder} holds a run: go on with --resume, or name another folder")
     folder.mkdir(parents=True, exist_ok=True)
+    if env.unasked:
+        say(f"to compare only: {env.unasked}")
     say("the held-out instances are measured")
     env.prepare(folder)
     before = _before(run, say)  # of the new solution, whatever the checkpoint holds

@@ -121,6 +121,8 @@ class Environment(ABC):
     """Name of the shipped file."""
     schema: str = ""
     """Hash of what the shipped file was trained to see; empty where there is none."""
+    unasked: str = ""
+    """Why no scheduler can ask the shipped file; empty where one can."""
     untrained: str = "a network with random weights"
     """What "before learning" stands for."""
 
@@ -161,11 +163,11 @@ class PolicyEnv(Environment):
     team: ClassVar[bool] = False
     """Whether several agents act at once: its vectors are a :class:`TeamVector`, its network is a
     :class:`TeamPolicy`."""
-    inputs: ClassVar[tuple[str, ...]] = ("observation", "mask")
+    inputs: tuple[str, ...] = ("observation", "mask")
     """Names of the observations in the shipped file."""
     searched_episodes: ClassVar[int] = 128
     """Problems that CEM and ES compare candidates on."""
-    axes: ClassVar[Mapping[str, Mapping[int, str]]] = {}
+    axes: Mapping[str, Mapping[int, str]] = {}
     """Input or output of the shipped file -> its axes of any length beside the batch, with their names."""
 
     @abstractmethod

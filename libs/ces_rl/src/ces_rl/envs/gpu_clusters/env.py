@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ class GpuClusters(PolicyEnv):
     """Its vectors are :class:`~ces_rl.envs.gpu_clusters.vector.GpuVector`."""
 
     Settings = GpuClustersSettings
-    inputs: ClassVar[tuple[str, ...]] = INPUTS
+    inputs: tuple[str, ...] = INPUTS
     schema = schema_hash()
     settings: GpuClustersSettings
 

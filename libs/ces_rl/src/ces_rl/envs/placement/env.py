@@ -19,7 +19,9 @@ from ces_core.model.problem import FloatArray
 from ces_core.model.topology import IntArray
 from ces_rl.envs.base import Defaults, Scores, VectorEnv
 from ces_rl.envs.jobs import JobEnv, JobSettings, JobVector
+from ces_rl.envs.placement import links
 from ces_rl.envs.placement.simulation import PlacementSimulation
+from ces_rl.envs.simulation import SlotSize
 
 if TYPE_CHECKING:
     from torch import nn
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 SAMPLES = 64
 """Plans that are drawn for each instance in a thorough evaluation."""
+ENCODERS = ("pooled", "graph")
+"""How a policy learns of a node's surroundings: from all nodes at once, or from its neighbours as well."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,16 @@ class PlacementSettings(JobSettings):
         float, Field(ge=0, le=1, description="share of the updates in which task counts and scarcity rise")
     ] = 0.05
     width: Annotated[int, Field(ge=1, description="units of a layer")] = 64
+    encoder: Annotated[
+        str,
+        Field(
+            pattern=f"^({'|'.join(ENCODERS)})$",
+            description="of the network: pooled, or graph, which passes messages over links, too",
+        ),
+    ] = ENCODERS[0]
+    neighbours: Annotated[
+        int, Field(ge=1, description="of the graph encoder: links of a node that are looked at, the widest")
+    ] = 12
 
 
 class PlacementVector(JobVector[PlacementSimulation]):
@@ -48,8 +62,7 @@ class PlacementVector(JobVector[PlacementSimulation]):
         return self.simulation.slots.score
 
     def observe(self, rows: IntArray) -> tuple[NDArray[Any], ...]:
-        slots = self.simulation.slots
-        return slots.nodes[rows], slots.context[rows], slots.mask[rows].astype(np.float32)
+        return self.simulation.observed(rows)
 
     def step(self, actions: IntArray) -> NDArray[np.float32]:
         before = self.running
@@ -61,11 +74,19 @@ class Placement(JobEnv):
     """A task after the other gets its node; bandwidth is settled as every solver of CES does."""
 
     Settings = PlacementSettings
-    inputs = INPUTS
+    inputs: tuple[str, ...] = INPUTS
     axes = {name: {1: "count"} for name in ("nodes", "mask", OUTPUT)}
     settings: PlacementSettings
     schema = schema_hash()
     first_tasks, first_odds = 0.4, 0.2
+
+    def __init__(self, settings: PlacementSettings) -> None:
+        super().__init__(settings)
+        if settings.encoder == "graph":
+            self.schema = links.graph_schema()
+            self.inputs = (*INPUTS, *links.INPUTS)
+            self.axes = {**Placement.axes, **{name: {1: "count", 2: "most"} for name in links.INPUTS}}
+            self.unasked = "no scheduler shows a policy the links yet, which the graph encoder needs"
 
     @property
     def untrained(self) -> str:  # type: ignore[override]
@@ -90,16 +111,22 @@ class Placement(JobEnv):
         return super().defaults(algorithm)
 
     def policy(self) -> PointerPolicy:
-        from ces_rl.envs.placement.network import PointerPolicy
+        from ces_rl.envs.placement.network import GraphPolicy, PointerPolicy
 
-        return PointerPolicy(self.settings.width)
+        return (GraphPolicy if self.settings.encoder == "graph" else PointerPolicy)(self.settings.width)
+
+    def simulation(self, slots: int, size: SlotSize) -> PlacementSimulation:
+        """Which observes what the network takes."""
+        if self.settings.encoder == "graph":
+            return links.LinkedSimulation(slots, size, self.settings.neighbours)
+        return PlacementSimulation(slots, size)
 
     def searched(self, policy: nn.Module) -> list[nn.Parameter]:
         """The linear part, a number for each feature of a node: whole networks are too many for CEM and ES."""
         return [policy.get_parameter("prior.weight")]
 
     def vector(self, slots: int, seed: int) -> PlacementVector:
-        return PlacementVector(PlacementSimulation(slots, self.source.size), self.source, seed)
+        return PlacementVector(self.simulation(slots, self.source.size), self.source, seed)
 
     @contextmanager
     def expert(self, vector: VectorEnv, *, limit: int, regret_cap: float, threads: int) -> Iterator[Any]:
@@ -113,8 +140,10 @@ class Placement(JobEnv):
     def evaluate(self, solution: Any, *, thorough: bool) -> Scores:
         from ces_rl.envs.placement.evaluation import regret, scorer_of
 
-        scorer = scorer_of(solution)
-        ways = {"greedy": partial(regret, scorer, self.validation)}
-        if thorough:
-            ways[f"best of {SAMPLES}"] = partial(regret, scorer, self.validation, samples=SAMPLES)
-        return {way: {group: asdict(score) for group, score in ask().items()} for way, ask in ways.items()}
+        ask = partial(regret, scorer_of(solution), self.validation, simulate=self.simulation)
+        ways = {"greedy": ask}
+        if thorough and self.settings.encoder == "graph":
+            ways[f"best of {SAMPLES} draws"] = partial(ask, draws=SAMPLES)
+        elif thorough:
+            ways[f"best of {SAMPLES}"] = partial(ask, samples=SAMPLES)
+        return {way: {group: asdict(score) for group, score in found().items()} for way, found in ways.items()}

@@ -9,7 +9,7 @@ task has no node left has failed.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,10 @@ class PlacementSimulation(Simulation[Slots]):
         """The problem, state and moves of slot ``i``, as the kernels of ``ces_core`` know them."""
         view = self.view(i)
         return view, state_of(view, self.slots, i), episode_of(view, self.slots, i)
+
+    def observed(self, rows: IntArray) -> tuple[NDArray[Any], ...]:
+        """What a network takes for these slots: nodes, context and mask, one row of each array for each slot."""
+        return self.slots.nodes[rows], self.slots.context[rows], self.slots.mask[rows].astype(np.float32)
 
     def _start(self, pool: Pool) -> None:
         _start(pool, self.slots, self._scratch)
