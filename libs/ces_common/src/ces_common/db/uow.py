@@ -66,10 +66,13 @@ class ReadTx:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self._seen: Cluster | None = None
 
     def cluster(self) -> Cluster:
         """Raises NoCluster."""
-        return _read_cluster(self.session, _LOOK)
+        if self._seen is None:
+            self._seen = _read_cluster(self.session, _LOOK)
+        return self._seen
 
 
 class WriteTx(ReadTx):
