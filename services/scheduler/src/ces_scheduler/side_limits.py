@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 
-LATER = 10
+LATER = 5
 """As `nice` counts. Somebody waits; on a busy machine it would get next to nothing as the very last."""
 
 
