@@ -1,4 +1,4 @@
-"""What services import when they start: each second of it is paid at every start, on small boards several times over."""
+"""What services import when they start: each second of it is paid at every start, and several times on small boards."""
 
 from __future__ import annotations
 
