@@ -59,9 +59,8 @@ def runs_on(types: Sequence[Cores], kinds: Sequence[Kind] = KINDS) -> list[Run]:
 
 
 def window_s(runs: int) -> float:
-    """The length of a repeat: as many whole periods as so many runs, beside that of the disk, have time for, at most
-    three. The more of them, the less it counts that the kernel looks at a quota by its ticks, and so gives a little
-    more or less of it."""
+    """The length of a repeat: as many whole periods, three at most, as fit into the time of ``runs`` runs and that of
+    the disk. The longer it is, the less it matters that the kernel enforces a quota tick by tick."""
     left = _BUDGET_S / max(runs, 1) - WARM_S - _SPARE_S
     return PERIOD_S * min(max(int(left / REPEATS / PERIOD_S), 1), _MOST_PERIODS)
 

@@ -132,7 +132,7 @@ def test_room_for_more_nodes_and_neighbours_changes_nothing() -> None:
 
 
 def test_messages_come_from_neighbours_and_theirs_but_no_further() -> None:
-    """A chain of five, all of which may be chosen; pooling is taken away by looking at what is known before it."""
+    """A chain of five nodes, all of them allowed. What is known of each is read before pooling, which tells of all."""
     import torch
 
     policy = outspoken()

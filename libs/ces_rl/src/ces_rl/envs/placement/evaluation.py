@@ -20,7 +20,7 @@ from ces_rl.problems.validation import Score, Validation
 Scorer = Callable[..., NDArray[np.float32]]
 """Scores (B, N) from what a simulation observes: nodes, context, mask, and links where it observes them."""
 Simulate = Callable[[int, SlotSize], PlacementSimulation]
-"""A simulation of so many slots of this size."""
+"""Makes a simulation with this many slots of this size."""
 
 
 def scorer_of(policy: nn.Module) -> Scorer:

@@ -55,7 +55,7 @@ class PointerPolicy(nn.Module):
     def _judged(
         self, nodes: Tensor, hidden: Tensor, whole: Tensor, seen: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Scores and values of nodes of which ``hidden`` is known; 0 where the mask is."""
+        """Scores and values from what is known of each node; ``hidden`` is 0 where the mask is 0."""
         mean = hidden.sum(1) / seen.sum(1).clamp(min=1.0)
         pooled = torch.cat([mean, hidden.amax(1)], -1)
         joint = torch.relu(self.beside(hidden) + self.pooled(pooled).unsqueeze(1))
@@ -73,7 +73,7 @@ class GraphPolicy(PointerPolicy):
         super().__init__(width)
         self.rounds = nn.ModuleList(Messages(width) for _ in range(ROUNDS))
 
-    def forward(  # type: ignore[override]
+    def forward(  # type: ignore[override]  # it takes the links as well
         self, nodes: Tensor, context: Tensor, mask: Tensor, neighbours: Tensor, links: Tensor
     ) -> tuple[Tensor, Tensor]:
         seen = mask.unsqueeze(-1)
